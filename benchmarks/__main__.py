@@ -28,7 +28,6 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Any
 
 from testbed import engines
 from testbed.cli._shared import reporter
@@ -71,7 +70,7 @@ def main() -> None:
              "tmix": scenario.load("access-link", quick=not arguments.full)}
     run.warm_up()           # as every command does before it forks those that carry runs out
     cpus = sorted(os.sched_getaffinity(0))
-    results: dict[str, Any] = {}
+    results: dict[str, object] = {}
     print(f"{', '.join(engine.kernel_release() or engine.state() for engine in several.values())}, {os.cpu_count()} "
           f"CPUs, medians of {arguments.runs} runs")
     print("case        engine  " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS) + "   ratio")

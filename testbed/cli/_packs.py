@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import pathlib
 import tempfile
-from typing import Any
 
 from testbed import executors
 from testbed.cli import _repetition, _shared
@@ -17,8 +16,6 @@ from testbed.runs.engine import EngineBase
 from testbed.runs.store import RUNS, Store, read_record
 
 _MOST_FILES_TOLD = 5
-
-Json = dict[str, Any]
 
 
 def verify(path: pathlib.Path, arguments: argparse.Namespace) -> int:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
-Json = dict[str, Any]
 _PLACE = re.compile(r"\{([^{}]+)\}")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 #: a link may have its fields once, or for each direction
@@ -19,7 +17,7 @@ _COUNTED = {".queue.limit": "packets"}
 _MOST_VALUES = 4
 
 
-def filled(text: str, trees: Sequence[Json]) -> str:
+def filled(text: str, trees: Sequence[object]) -> str:
     """A description with the values of a scenario, or of all points of a sweep."""
     found = []
     for sentence in _SENTENCE.split(text.strip()):
@@ -35,7 +33,7 @@ def places(text: str) -> list[str]:
     return _PLACE.findall(text)
 
 
-def _values(tree: Any, place: str) -> list[str]:
+def _values(tree: object, place: str) -> list[str]:
     """What a field has (of lists: by name, or counted from 1, as settings do): several values where directions differ;
     [] if it is not there."""
     at, *rest = place.split(".")

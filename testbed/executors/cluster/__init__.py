@@ -22,8 +22,8 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from testbed.core import ending
 from testbed.core.environment import available_memory_mb
@@ -34,6 +34,9 @@ from testbed.runs.engine import EngineBase
 from testbed.runs.executor import ExecutorBase, Listener
 from testbed.runs.run import Job, Outcome
 from testbed.runs.store import Store
+
+if TYPE_CHECKING:
+    import distributed
 
 _CONNECT_S = 10
 #: jobs under way for each CPU of the cluster: the next one is there when a worker is free
@@ -132,7 +135,7 @@ class _Shown:
             self._listener.started(number)
 
 
-def _heard(numbers: dict[str, int], shown: _Shown, event: Any) -> None:
+def _heard(numbers: dict[str, int], shown: _Shown, event: object) -> None:
     """What a worker tells of a run."""
     news = event[1] if isinstance(event, (tuple, list)) and len(event) == 2 else None
     if isinstance(news, dict) and news.get("id") in numbers:
@@ -140,7 +143,7 @@ def _heard(numbers: dict[str, int], shown: _Shown, event: Any) -> None:
 
 
 @contextlib.contextmanager
-def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) -> Iterator[Any]:
+def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) -> Iterator["distributed.Client"]:
     """A client of the cluster. EnvironmentProblem if there is none, or it has no workers for us."""
     try:
         import distributed
@@ -172,7 +175,7 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
         yield client
 
 
-def _wait_for_workers(cluster: Any, client: Any, count: int) -> None:
+def _wait_for_workers(cluster: "distributed.LocalCluster", client: "distributed.Client", count: int) -> None:
     """Return when all workers of a local cluster are there, or some after a minute."""
     deadline = time.monotonic() + _WORKERS_WITHIN_S
     while len(workers_of(client)) < count and time.monotonic() < deadline:
@@ -182,7 +185,7 @@ def _wait_for_workers(cluster: Any, client: Any, count: int) -> None:
 
 
 @contextlib.contextmanager
-def _replacing_lost_workers(cluster: Any, count: int) -> Iterator[None]:
+def _replacing_lost_workers(cluster: "distributed.LocalCluster", count: int) -> Iterator[None]:
     """Meanwhile a worker is started for each that was lost for good.
 
     With Python 3.13 and Dask 2024.12, encrypted connections of busy machines now and then end right after they were
@@ -202,7 +205,19 @@ def _replacing_lost_workers(cluster: Any, count: int) -> Iterator[None]:
         asking.join()
 
 
-def other_versions(found: Mapping[str, Any]) -> str:
+class _Node(TypedDict, total=False):
+    """packages: {name: version}"""
+    packages: dict[str, str]
+
+
+class Versions(TypedDict):
+    """What Dask says of all."""
+    client: _Node
+    scheduler: _Node | None
+    workers: dict[str, _Node | None]
+
+
+def other_versions(found: "Versions") -> str:
     """What of a cluster has another Dask than this machine, in words, '' if nothing; found: as Client.get_versions has
     it. Between two versions, connections are lost without a word when the first task is submitted."""
     here = _dask(found["client"])
@@ -213,12 +228,12 @@ def other_versions(found: Mapping[str, Any]) -> str:
     return ""
 
 
-def _dask(node: Any) -> str:
+def _dask(node: "_Node | None") -> str:
     packages = (node or {}).get("packages") or {}
     return str(packages.get("distributed") or "of an unknown version")
 
 
-def _local(count: int, folder: str) -> Any:
+def _local(count: int, folder: str) -> "distributed.LocalCluster":
     """Workers in processes of their own. What they say to each other is encrypted: nobody else here can join in."""
     import distributed
     each_mb = available_memory_mb() // count
@@ -242,13 +257,13 @@ def _quiet() -> None:
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _dashboard(client: Any) -> str:
+def _dashboard(client: "distributed.Client") -> str:
     """Where a browser sees the workers. Dask's charts need bokeh, its plain pages do not."""
     link = str(client.dashboard_link)
     return link if importlib.util.find_spec("bokeh") else link.removesuffix("/status") + "/info/main/workers.html"
 
 
-def _check(where: str, client: Any) -> None:
+def _check(where: str, client: "distributed.Client") -> None:
     """EnvironmentProblem unless some worker has room for a run."""
     workers = workers_of(client)
     room = [worker for worker in workers.values()
@@ -260,5 +275,5 @@ def _check(where: str, client: Any) -> None:
             + f"; start some with `bin/testbed worker {where}`")
 
 
-def _cpus(client: Any) -> int:
+def _cpus(client: "distributed.Client") -> int:
     return max(1, int(sum(worker["resources"].get(CPU, 0) for worker in workers_of(client).values())))

@@ -8,11 +8,13 @@ import pathlib
 import tempfile
 import threading
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from testbed.core import archive
 from testbed.core.errors import TestbedError
 from testbed.executors.cluster import worker as there
+from testbed.executors.cluster.messages import Answer, Order
 from testbed.executors.cluster.payload_files import PayloadFiles
 from testbed.executors.cluster.transfer import PIECE_BYTES, Damaged, pieces, receive
 from testbed.runs.engine import EngineBase
@@ -20,11 +22,14 @@ from testbed.runs.plan import digest
 from testbed.runs.run import Job, Outcome, read_verdict
 from testbed.runs.store import Store
 
+if TYPE_CHECKING:
+    import distributed
+
+_Result = TypeVar("_Result")
 #: how often a job is tried on workers that are lost while they deliver it, or that deliver rubbish
 _TRIES = 5
 _LOOK_EVERY_S = 1.0
 
-Json = dict[str, Any]
 #: what a run takes of a worker: a CPU, and memory for its guest and for what collects its data
 CPU, MEMORY_MB = "testbed_cpu", "testbed_memory_mb"
 BESIDE_GUEST_MB = 256
@@ -37,9 +42,14 @@ def resources_of(guest_mb: int) -> dict[str, float]:
     return {CPU: 1, MEMORY_MB: max(RUN_MEMORY_MB, guest_mb + BESIDE_GUEST_MB)}
 
 
-def workers_of(client: Any) -> Json:
+class WorkerInfo(TypedDict):
+    """What the scheduler knows of a worker, as far as it is read."""
+    resources: dict[str, float]
+
+
+def workers_of(client: "distributed.Client") -> dict[str, WorkerInfo]:
     """{address: what the scheduler knows of it}; from Dask 2025.4 on only five are told unless all are asked for."""
-    found: Json = client.scheduler_info(n_workers=-1)["workers"]
+    found: dict[str, WorkerInfo] = client.scheduler_info(n_workers=-1)["workers"]
     return found
 
 
@@ -54,7 +64,8 @@ class _WorkerLost(Exception):
 class Courier:
     """Carries out jobs, each in a thread of its caller's."""
 
-    def __init__(self, client: Any, engine: EngineBase, store: Store, payload: PayloadFiles, topic: str) -> None:
+    def __init__(self, client: "distributed.Client", engine: EngineBase, store: Store, payload: PayloadFiles,
+                 topic: str) -> None:
         import distributed
         self._client, self._engine, self._store, self._payload = client, engine, store, payload
         self._topic, self._dask = topic, distributed.__version__
@@ -82,17 +93,18 @@ class Courier:
         plan = job.plan
         scenario = digest(plan.scenario)
         guest_mb = max(self._guests_mb.get(scenario, 0), self._engine.memory_mb(plan, None))
-        order = {"id": plan.id, "plan": plan.record(), "engine": self._engine.name, "options": self._engine.options,
-                 "files": self._payload.files(plan), "facts": self._payload.facts, "again": job.again,
-                 "dask": self._dask, "keep_work": job.keep_work, "topic": self._topic}
+        order: Order = {
+            "id": plan.id, "plan": plan.record(), "engine": self._engine.name, "options": self._engine.options,
+            "files": self._payload.files(plan), "facts": self._payload.facts, "again": job.again, "dask": self._dask,
+            "keep_work": job.keep_work, "topic": self._topic, "memory_mb": guest_mb}
         problem, tries = "", 0
         served: set[str] = set()
         while tries < _TRIES:
             resources = resources_of(guest_mb)
             self._check_room(resources)
             try:
-                answer = self._ask(there.carry_out, {**order, "memory_mb": guest_mb}, workers=self._fit(),
-                                   resources=resources)
+                order["memory_mb"] = guest_mb
+                answer = self._ask(there.carry_out, order, workers=self._fit(), resources=resources)
                 if "lacks" in answer:
                     self._send(answer["worker"], answer["lacks"])
                     if answer["worker"] not in served:      # to lack something is no failure, but once
@@ -144,7 +156,7 @@ class Courier:
                     self._ask(there.take_piece, sha256, upload, offset, piece, last, workers=[worker])
                     offset += len(piece)
 
-    def _received(self, run_id: str, answer: Json, folder: pathlib.Path) -> Outcome:
+    def _received(self, run_id: str, answer: Answer, folder: pathlib.Path) -> Outcome:
         """Fetch a sealed run, verify it, put it in its place."""
         worker = answer["worker"]
         outcome = answer["outcome"]
@@ -168,8 +180,8 @@ class Courier:
     def _workers(self) -> list[str]:
         return list(workers_of(self._client))
 
-    def _ask(self, function: Any, *words: Any, workers: list[str] | None = None,
-             resources: dict[str, float] | None = None) -> Any:
+    def _ask(self, function: Callable[..., _Result], *words: object, workers: list[str] | None = None,
+             resources: dict[str, float] | None = None) -> _Result:
         """The result of a function on a worker.
 
         _WorkerLost if the only worker that may be asked goes away; Gone with the scheduler.
@@ -183,7 +195,8 @@ class Courier:
         try:
             while True:
                 try:
-                    return future.result(timeout=_LOOK_EVERY_S)
+                    result: _Result = future.result(timeout=_LOOK_EVERY_S)
+                    return result
                 except TimeoutError:
                     self._look(workers if resources is None else None)
                 except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError) as problem:
@@ -197,7 +210,8 @@ class Courier:
         finally:
             future.release()
 
-    def _submit(self, function: Any, words: tuple[Any, ...], key: str, **more: Any) -> Any:
+    def _submit(self, function: Callable[..., object], words: tuple[object, ...], key: str,
+                **more: object) -> "distributed.Future":
         """Named in a text: newer schedulers unpickle what they are given, and need not have our code."""
         call = f"__import__({function.__module__!r}, fromlist=['']).{function.__name__}(*words)"
         return self._client.submit(eval, call, {"words": words}, key=key, pure=False, **more)

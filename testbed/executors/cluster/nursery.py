@@ -19,14 +19,13 @@ import subprocess
 import sys
 import threading
 import traceback
-from typing import IO, Any
+from typing import IO
 
 from testbed import PROJECT_DIR
+from testbed.executors.cluster.messages import RunOrder
 
 _IDLE_S = 60
 _HUNG_UP = select.POLLRDHUP | select.POLLHUP | select.POLLERR
-
-Json = dict[str, Any]
 
 
 class Nursery:
@@ -38,7 +37,7 @@ class Nursery:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, order: Json, log: IO[str]) -> socket.socket:
+    def start(self, order: RunOrder, log: IO[str]) -> socket.socket:
         """Begin a run; its socket. What it says goes to `log`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:

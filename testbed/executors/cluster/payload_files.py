@@ -5,12 +5,13 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import TypedDict, cast
+from typing import cast
 
 import kernel
 from testbed.core import environment
 from testbed.core.errors import TestbedError, UsageError
 from testbed.engines._kernel_engine import KernelEngine
+from testbed.executors.cluster.messages import Facts
 from testbed.executors.cluster.transfer import sha256_of
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan
@@ -72,15 +73,6 @@ class PayloadFiles:
         sha256 = sha256_of(path)
         self.paths[sha256] = path
         return sha256
-
-
-class Facts(TypedDict):
-    """What must be the same on every machine of a cluster: kernel, code, packages, programs."""
-    kernel: str
-    code: str
-    radios: dict[str, str]
-    packages: dict[str, str]
-    files: dict[str, str]
 
 
 def shared_facts(engine: EngineBase) -> Facts:

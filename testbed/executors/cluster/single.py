@@ -14,9 +14,12 @@ import pathlib
 import socket
 import sys
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.executors.cluster.messages import Ended, RunOrder, Said
+    from testbed.runs.engine import EngineBase
+    from testbed.runs.plan import Plan
 
 
 def import_all() -> None:
@@ -34,17 +37,17 @@ def main(connection: socket.socket) -> None:
     from testbed.runs.store import Store
     _processes.die_with_parent()
     with connection.makefile("r", encoding="utf-8") as orders:
-        order = json.loads(orders.readline())
+        order: RunOrder = json.loads(orders.readline())
     os.environ["TESTBED_CACHE"] = order["cache"]
 
-    def say(answer: Json) -> None:
+    def say(answer: "Said") -> None:
         connection.sendall(json.dumps(answer).encode() + b"\n")
     try:
         unfit, engine, plan = _ready(order)
     except Exception as problem:
         say({"unfit": str(problem) or traceback.format_exc()})
         return
-    if unfit:
+    if unfit or engine is None:
         say({"unfit": unfit})
         return
     os.sched_setaffinity(0, {order["cpu"]})
@@ -55,10 +58,11 @@ def main(connection: socket.socket) -> None:
     store = Store(pathlib.Path(order["results"]))
     outcome = _processes.carry_out(Job(plan, order["again"], order["keep_work"], order["memory_mb"]), engine, store,
                                    shared_dir, order["cpu"], tell)
-    say({"memory_mb": outcome.needs_mb} if outcome.needs_mb else {"outcome": dataclasses.asdict(outcome)})
+    say({"memory_mb": outcome.needs_mb} if outcome.needs_mb else {
+        "outcome": cast("Ended", dataclasses.asdict(outcome))})
 
 
-def _ready(order: Json) -> tuple[str, Any, Any]:
+def _ready(order: "RunOrder") -> "tuple[str, EngineBase | None, Plan]":
     """(why this worker cannot, engine, plan)"""
     from testbed import engines
     from testbed.executors.cluster import payload_files

@@ -16,17 +16,17 @@ import socket
 import tempfile
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
 
 from kernel.source import cache_dir
 from testbed.core import archive
 from testbed.core.files import write_json
 from testbed.executors import _cpus
+from testbed.executors.cluster.messages import Answer, Order, RunOrder
 from testbed.executors.cluster.nursery import Nursery
 from testbed.executors.cluster.transfer import PIECE_BYTES, Blobs, sha256_of
 from testbed.runs.store import RUNS, Store
 
-Json = dict[str, Any]
 _PROGRESS_EVERY_S = 1.0
 _lock = threading.Lock()
 _nurseries: dict[str, Nursery] = {}             # one for each command whose runs are carried out here
@@ -41,7 +41,7 @@ def take_piece(sha256: str, upload: str, offset: int, piece: bytes, last: bool) 
     _blobs().put(sha256, upload, offset, piece, last)
 
 
-def carry_out(order: Json) -> Json:
+def carry_out(order: Order) -> Answer:
     """Carry out a plan -> {"lacks": [hashes]}, {"unfit": text}, {"memory_mb": of the guest, more than was set aside}
     or {"outcome", "size", "sha256", "piece"}; with "worker".
 
@@ -49,13 +49,12 @@ def carry_out(order: Json) -> Json:
     """
     import distributed
     worker = distributed.get_worker()
-    about: Json = {"worker": worker.address}
     if order["dask"] != distributed.__version__:
-        return {**about, "unfit": f"Dask {distributed.__version__}, not {order['dask']}"}
+        return {"worker": worker.address, "unfit": f"Dask {distributed.__version__}, not {order['dask']}"}
     blobs = _blobs()
     lacks = blobs.lacks(order["files"])
     if lacks:
-        return {**about, "lacks": lacks}
+        return {"worker": worker.address, "lacks": lacks}
     cache = cache_dir() / "cluster" / ("cache-" + hashlib.sha256(
         json.dumps(order["files"], sort_keys=True).encode()).hexdigest()[:16])
     blobs.lay_out(order["files"], cache)
@@ -70,14 +69,15 @@ def carry_out(order: Json) -> Json:
         worker.log_event(order["topic"], {"id": order["id"], "phase": phase, "t_us": t_us})
     answer = _in_a_process(order, store, scratch, cache, tell)
     if "outcome" not in answer:
-        return {**about, **answer}
+        answer["worker"] = worker.address
+        return answer
     packed = _packed(scratch, order["id"])
     if not store.run_dir(order["id"]).is_dir():
-        return {**about, "outcome": answer["outcome"], "size": None}
+        return {"worker": worker.address, "outcome": answer["outcome"], "size": None}
     with open(packed, "wb") as stream:
         archive.pack(store.run_dir(order["id"]), stream)
-    return {**about, "outcome": answer["outcome"], "size": packed.stat().st_size, "sha256": sha256_of(packed),
-            "piece": give_piece(order["id"], 0)}
+    return {"worker": worker.address, "outcome": answer["outcome"], "size": packed.stat().st_size,
+            "sha256": sha256_of(packed), "piece": give_piece(order["id"], 0)}
 
 
 def give_piece(run_id: str, offset: int) -> bytes:
@@ -100,18 +100,20 @@ def _packed(scratch: pathlib.Path, run_id: str) -> pathlib.Path:
     return scratch / f"run-{run_id}.tar"
 
 
-def _in_a_process(order: Json, store: Store, scratch: pathlib.Path, cache: pathlib.Path, tell: Any) -> Json:
+def _in_a_process(order: Order, store: Store, scratch: pathlib.Path, cache: pathlib.Path,
+                  tell: Callable[[str, int], None]) -> Answer:
     """The last answer of single.py."""
     cpu, mark = _cpus.claim([])
     shared_dir = scratch / f"shared-{order['topic']}"
     shared_dir.mkdir(exist_ok=True)
     with mark, tempfile.TemporaryDirectory(prefix="order-", dir=scratch) as order_dir:
         write_json(pathlib.Path(order_dir) / "plan.json", order["plan"])
-        words = {**{key: order[key] for key in ("engine", "options", "facts", "again", "keep_work", "memory_mb")},
-                 "cpu": cpu, "order_dir": order_dir, "results": str(store.results), "shared_dir": str(shared_dir),
-                 "cache": str(cache)}
+        words: RunOrder = {
+            "engine": order["engine"], "options": order["options"], "facts": order["facts"], "again": order["again"],
+            "keep_work": order["keep_work"], "memory_mb": order["memory_mb"], "cpu": cpu, "order_dir": order_dir,
+            "results": str(store.results), "shared_dir": str(shared_dir), "cache": str(cache)}
         with open(scratch / f"log-{order['id']}.txt", "w+", encoding="utf-8", errors="replace") as log:
-            answer: Json = {}
+            answer: Answer = {}
             status: int | None = None
             for _ in range(2):                  # a nursery may end of boredom while it is asked
                 with _nursery(order).start(words, log) as run:
@@ -129,7 +131,7 @@ def _in_a_process(order: Json, store: Store, scratch: pathlib.Path, cache: pathl
     return answer
 
 
-def _nursery(order: Json) -> Nursery:
+def _nursery(order: Order) -> Nursery:
     """That of the order's command."""
     with _lock:
         for topic in [topic for topic, one in _nurseries.items() if one.has_ended()]:
@@ -137,9 +139,9 @@ def _nursery(order: Json) -> Nursery:
         return _nurseries.setdefault(order["topic"], Nursery(order["engine"]))
 
 
-def _listen(run: socket.socket, tell: Any) -> tuple[Json, int | None]:
+def _listen(run: socket.socket, tell: Callable[[str, int], None]) -> tuple[Answer, int | None]:
     """The last answer of a run, and the exit status of its process; None if nobody was left to tell."""
-    answer: Json = {}
+    answer: Answer = {}
     sent_at, sent = 0.0, ""
     with contextlib.suppress(ConnectionError), run.makefile("r", encoding="utf-8") as lines:
         for line in lines:

@@ -24,7 +24,7 @@ def verify(path: pathlib.Path, arguments: argparse.Namespace) -> int:
         folder = pathlib.Path(scratch) / "pack"
         pack.unpack(path, folder)
         listed = experiment.read(folder)
-        names = {run["id"]: run["name"] for run in [*listed["runs"], *listed.get("idle", [])]}
+        names = {run.id: run.name for run in [*listed.runs, *listed.idle]}
         if other := pack.other_code(folder):
             print(f"note: {len(other)} files of the testbed differ: {', '.join(other[:_MOST_FILES_TOLD])}"
                   + (" ..." if len(other) > _MOST_FILES_TOLD else ""))
@@ -36,7 +36,7 @@ def verify(path: pathlib.Path, arguments: argparse.Namespace) -> int:
             wrong += _repeat(group, names, folder, store, arguments)
     if wrong:
         raise NotReproducible(f"{path}: {wrong} of {len(names)} runs gave other data")
-    print(f"identical: {len(names)} runs of {listed['name']}")
+    print(f"identical: {len(names)} runs of {listed.name}")
     return 0
 
 
@@ -92,9 +92,9 @@ def _check_inputs(was: plans.Plan, folder: pathlib.Path) -> None:
 def _build_modules(was: plans.Plan, engine: EngineBase, folder: pathlib.Path) -> None:
     """Build what the pack has the sources of, unless it is in the cache."""
     for variant in was.variants:
-        sha256 = variant.get("module_sha256")
+        sha256 = variant.module_sha256
         if sha256 and engine.find_module(sha256) is None:
             source, = (folder / "modules" / sha256).iterdir()
             built = engine.build_module(str(source), _shared.reporter())
             if built.sha256 != sha256:
-                raise UsageError(f"{variant['name']}: its sources in the pack are not what the run was made from")
+                raise UsageError(f"{variant.name}: its sources in the pack are not what the run was made from")

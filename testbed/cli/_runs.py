@@ -187,7 +187,7 @@ def make_engine_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> None
 
 def _require(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
     for one in scenarios:
-        if one.network.get("cells") and not engine.RADIOS:
+        if one.network.cells and not engine.RADIOS:
             raise one.error("topology.kind",
                             f"a network with radios, which engine {engine.name} has not: {engines.DEFAULT} has")
         try:

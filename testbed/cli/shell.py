@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
     loaded = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
-    traced = [link["name"] for link in loaded.network.links if link.get("opportunities")]
+    traced = [link.name for link in loaded.network.links if link.opportunities]
     if traced:
         raise UsageError(f"{arguments.scenario}: {traced[0]} has a trace, whose opportunities are at exact times, and "
                          "a session is in real time: set its trace to null (--set), and it has its rate all the time")

@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     loaded = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
-    links = {link["name"]: link for link in loaded.network["links"]}
+    links = {link.name: link for link in loaded.network.links}
     if arguments.link not in links:
         raise UsageError(f"{arguments.link}: {loaded.name} has no such link; "
                          f"{guesses.alternatives(arguments.link, links)}")
     link, until_us = links[arguments.link], loaded.timing.duration_us
-    if link.get("opportunities"):
+    if link.opportunities:
         # an opportunity of a rate is where its frame ends, at the end of the run as well
         times_ms = [at_us // 1000 for at_us, count in varying.opportunities(link, 0, until_us + 1)
                     for _ in range(count)]

@@ -117,7 +117,7 @@ class Watcher:
             progress = _json(partial / "work/progress.json")
             phase = str(progress.get("phase") or "under way")
             virtual_s = float(cast(int, progress.get("t_us") or 0)) / 1e6 if phase == "traffic" else 0.0
-            links = tuple(_links(partial / "work", Resolved(plan.scenario).network.links))
+            links = tuple(_links(partial / "work", Resolved(vars(plan.scenario)).network.links))
             name_of_scenario, engine = plan.labels.name, plan.engine
         # it has just ended, or was edited
         except (OSError, DamagedRun, KeyError, TypeError, ValueError, AttributeError):

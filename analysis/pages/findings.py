@@ -78,7 +78,7 @@ def of_report(results: Results, comparisons: Comparisons, kernels: Iterable[tupl
     """What the report of an experiment shows. kernels: (a kernel, the one it is compared with, their comparisons)."""
     experiment = results.experiment
     known = quantities(results)
-    said = [*_not_valid(experiment), *_expected(results)]
+    said = [*_dropped(experiment), *_not_valid(experiment), *_expected(results)]
     if not experiment.usable_runs:
         return Findings(said or ["No run can be used: nothing is known."], "")
     pairs = list(kernels)
@@ -100,7 +100,7 @@ def of_report(results: Results, comparisons: Comparisons, kernels: Iterable[tupl
 def of_comparison(results: Results, comparisons: Comparisons, rows: Sequence[Row], of: str) -> Findings:
     """What a comparison of two experiments shows. results: of the other one; of: words that say which, with a {}."""
     known = quantities(results)
-    said = _not_valid(results.experiment)
+    said = [*_dropped(results.experiment), *_not_valid(results.experiment)]
     subjects = list(dict.fromkeys(row.subject for row in rows))
     for subject in subjects[:MOST_SUBJECTS]:
         text = _against(comparisons, known, [row for row in rows if row.subject == subject],
@@ -160,6 +160,18 @@ def _not_valid(experiment: Experiment) -> list[str]:
     if bad["suspect"]:
         rest += " Suspect runs count: read below what is wrong with them."
     return [f"Of {len(verdicts)} runs {_listed(parts)}.{rest}"]
+
+
+def _dropped(experiment: Experiment) -> list[str]:
+    """A sentence on runs that somebody took off the experiment's list; [] if nobody did."""
+    gone = experiment.description.get("dropped", [])
+    if not gone:
+        return []
+    reasons: dict[str, list[str]] = {}
+    for run in gone:
+        reasons.setdefault(str(run.get("why", "no reason given")), []).append(str(run["name"]))
+    return [f"{len(gone)} run{'s were' if len(gone) > 1 else ' was'} dropped from this experiment: "
+            + "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items()) + "."]
 
 
 def _expected(results: Results) -> list[str]:
@@ -236,10 +248,9 @@ def _needed(sample: Sequence[float], ratio: bool) -> int | None:
 
 
 def _seeds_for(needed: Sequence[tuple[str, str]]) -> str:
-    """14 for throughput and drops, and 9 for queueing delay"""
+    """14 for throughput and drop rate and 9 for queueing delay"""
     counts = dict.fromkeys(count for count, _ in needed)
-    return ", and ".join(f"{count} for {_listed([noun for other, noun in needed if other == count])}"
-                         for count in counts)
+    return _listed([f"{count} for {_listed([noun for other, noun in needed if other == count])}" for count in counts])
 
 
 def _count(seeds: int) -> str:

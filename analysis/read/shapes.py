@@ -127,6 +127,7 @@ EXPERIMENT = Object({
     "schema": Number(2, 2), "runs": Each(Object({"id": TEXT, "name": TEXT, "subject": TEXT, "seed": COUNT,
                                                  "point": Values(TEXT)}), 1),
     "idle?": Each(Object({"id": TEXT, "name": TEXT, "subject": TEXT, "seed": COUNT, "point": Values(TEXT)})),
+    "dropped?": Each(Object({"name": TEXT, "why?": TEXT})),
     "scenario?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),
     "subjects?": Each(TEXT), "kernels?": Each(TEXT), "axes?": Values(Each(TEXT)), "command?": Each(TEXT),
     "expect?": Each(Object({"metric": TEXT, "scope": TEXT, "comparison": TEXT, "limit": Number(-1e300, 1e300),

@@ -3,7 +3,7 @@
 
   testbed compare access-link-load60 access-link-load60-kernel6.1
   testbed compare access-link-load60-quick access-link-load60-quick-ns3
-  testbed compare access-link-load60 access-link-load60-set1f2e3d4c --margin 10%
+  testbed compare access-link-load60 access-link-load60-limit50 --margin 10%
 
 The first experiment is the reference. Runs with the same congestion control,
 point of a sweep, seed and traffic are compared one by one. Where seeds or

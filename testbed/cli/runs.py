@@ -6,6 +6,7 @@
   testbed runs query cca=cubic,bbr --metric drops
   testbed runs pin experiment=access-link-load60 --why "figure 3 of the paper"
   testbed runs rm listed=no               remove runs that no experiment lists
+  testbed runs drop access-link-load60 cubic-seed3 --why "the disk was full"
   testbed runs judge access-link-load60-quick
 
 A condition is FIELD=A,B (any of them), !=, <, <=, > or >=; all must hold.
@@ -23,7 +24,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from testbed.cli import _tables
+from testbed.cli import _runs, _tables
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.progress import print_error
 from testbed.core.run_files import RunRecord
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 HELP = "list, look up, pin, remove and judge runs"
 GROUP = "Look at results"
-VERBS = ("list", "query", "pin", "unpin", "rm", "judge")
+VERBS = ("list", "query", "pin", "unpin", "rm", "drop", "judge")
 _SCOPE = "_scope"
 #: unfinished runs, by name
 _MOST_TOLD = 3
@@ -51,6 +52,13 @@ _RM = """Remove runs, or an experiment with its report.
 A run stays if it is under way, pinned, or listed by an experiment; --pinned and
 --listed remove the latter two. If a run that you name has to stay, nothing is
 removed."""
+_DROP = """Take runs off the list of an experiment: trials that failed, say.
+
+  testbed runs drop access-link-load60 cubic-seed3 --why "the disk was full"
+  testbed runs drop access-link-load60 --failed --why "of an older kernel"
+
+The runs stay; the same `testbed run` lists them again. The report names them
+and says why. `testbed report EXPERIMENT` makes it again."""
 _JUDGE = """Make verdicts and metrics of runs again, from their raw data.
 
 Nothing runs and no raw data changes: verdict.json, metrics.csv and derived.json
@@ -70,12 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in (pin, unpin):
         verb.add_argument("conditions", nargs="+", metavar="CONDITION", help="such as experiment=access-link-load60")
     _add_rm(verbs.add_parser("rm", help="remove runs, or an experiment with its report", description=_RM))
+    _add_drop(verbs.add_parser("drop", help="take runs off the list of an experiment", description=_DROP))
     _add_judge(verbs.add_parser("judge", help="make verdicts and metrics again, from raw data",
                                 description=_JUDGE))
 
 
 def main(arguments: argparse.Namespace) -> int:
-    verbs = {"list": _list, "query": _query, "pin": _pin, "unpin": _pin, "rm": _rm, "judge": _judge}
+    verbs = {"list": _list, "query": _query, "pin": _pin, "unpin": _pin, "rm": _rm, "drop": _drop, "judge": _judge}
     return verbs[arguments.verb](arguments)
 
 
@@ -322,6 +331,30 @@ def _experiment(what: str, store: Store) -> pathlib.Path:
     if folder.parent != store.results.resolve():
         raise UsageError(f"{what}: not in the results folder {store.results}; set TESTBED_RESULTS to remove it there")
     return folder
+
+
+def _add_drop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="their names there, such as cubic-seed3")
+    parser.add_argument("--failed", action="store_true", help="all that did not finish")
+    parser.add_argument("--why", metavar="TEXT", required=True, help="why, for the report")
+
+
+def _drop(arguments: argparse.Namespace) -> int:
+    folder = experiment.find(arguments.experiment)
+    names = list(arguments.runs)
+    if arguments.failed:
+        for run in experiment.read(folder).runs:
+            record = read_record(folder.parent / RUNS / run.id)
+            if not record or record.status != "finished":
+                names.append(run.name)
+    if not names:
+        raise UsageError("drop: which runs? Name them, or --failed" if not arguments.failed else
+                         f"{folder.name}: all of its runs finished")
+    for name in experiment.drop(folder, names, " ".join(arguments.why.split())):
+        print(name)
+    _runs.note_experiment(Store(folder.parent), folder)
+    return 0
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:

@@ -165,5 +165,7 @@ class ExperimentRecord(Record):
     idle = ListOf(ListedRun, ())
     #: that others with the same subject, seed and point have replaced
     superseded = ListOf(ListedRun, ())
+    #: that somebody took off the list, each with `why`
+    dropped = ListOf(ListedRun, ())
     #: records of testbed/core/expectations.py
     expect: Sequence[Mapping[str, object]] = ()

@@ -14,7 +14,7 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from testbed.core import guesses
 from testbed.core.errors import TestbedError, UsageError
@@ -27,7 +27,7 @@ from testbed.scenario.scenario import Resolved
 SCHEMA = 2
 #: the axis of experiments with several kernels: what a kernel is called, for each run
 KERNEL_AXIS = "kernel"
-_LONGEST_KERNELS = 60
+_LONGEST_KERNELS = _LONGEST_SETTINGS = 60
 _PATH_WORD = re.compile(r"[^A-Za-z0-9.+-]+")
 
 
@@ -55,7 +55,7 @@ class Description:
             if value is True:           # quick, smoke
                 parts.append(key)
             elif key == "set":
-                parts.append("set" + digest(value)[:8])
+                parts.append(_settings_words(value))
             else:
                 parts.append(f"{key}{value}")
         swept = [short for key, short in short_axes(self.axes).items()
@@ -74,6 +74,13 @@ class Description:
         if self.kernel_options:
             parts.append("with-" + "-".join(self.kernel_options))
         return "-".join(_path_word(part) for part in parts)
+
+
+def _settings_words(settings: object) -> str:
+    """limit20 of --set topology.central.queue.limit=20; a hash of settings that are too long for a name."""
+    given = {str(key): str(value) for key, value in settings.items()} if isinstance(settings, Mapping) else {}
+    words = "-".join(f"{short}{given[key]}" for key, short in short_axes(given).items())
+    return words if given and len(words) <= _LONGEST_SETTINGS else "set" + digest(settings)[:8]
 
 
 def short_axes(axes: Iterable[str]) -> dict[str, str]:
@@ -140,9 +147,37 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
         "seeds": sorted({run.seed for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),
         **({"expect": described.expect} if described.expect else {}),
+        **_dropped([run for run in before.dropped if run.id not in current]),
         "superseded": [run for run in superseded if run.id not in current]})
     _make_views(folder, [*runs, *companions.values()])
     return folder
+
+
+def drop(folder: pathlib.Path, names: Collection[str], why: str) -> list[str]:
+    """Take runs off an experiment's list, which keeps their names and why; returns the names. The runs stay.
+
+    The same command lists them again. UsageError if one is not listed, or none would be left.
+    """
+    before = read(folder)
+    unknown = sorted(set(names) - {run.name for run in before.runs})
+    if unknown:
+        raise UsageError(f"{folder.name} lists no run {unknown[0]!r}; "
+                         f"{guesses.alternatives(unknown[0], [run.name for run in before.runs])}")
+    runs = [run for run in before.runs if run.name not in names]
+    gone = [run for run in before.runs if run.name in names]
+    if not runs:
+        raise UsageError(f"{folder.name}: no run would be left; `testbed runs rm {folder.name}` removes the experiment")
+    if gone:
+        write_json(folder / "experiment.json", {
+            **before.content(), "subjects": list(dict.fromkeys(run.subject for run in runs)),
+            "seeds": sorted({run.seed for run in runs}), "runs": runs,
+            **_dropped([*before.dropped, *(run.changed(why=why) for run in gone)])})
+        _make_views(folder, [*runs, *before.idle])
+    return [run.name for run in gone]
+
+
+def _dropped(runs: list[ListedRun]) -> dict[str, list[ListedRun]]:
+    return {"dropped": runs} if runs else {}
 
 
 def _listed(plan: Plan) -> ListedRun:

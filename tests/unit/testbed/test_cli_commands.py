@@ -242,7 +242,7 @@ def test_a_command_of_the_version_before_names_the_new_one(capsys, words, now):
     assert f"`{now}`" in line
 
 
-_VERBS = {"runs": ("list", "query", "pin", "unpin", "rm", "judge"), "suite": ("list", "run"),
+_VERBS = {"runs": ("list", "query", "pin", "unpin", "rm", "drop", "judge"), "suite": ("list", "run"),
           "tmix": ("info", "convert", "synth", "shuffle", "plot", "from-pcap")}
 
 

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from kernel import configuration, crash, guest, host, patching, source as sources
 from kernel.source import KernelError, NoSuchKernel
@@ -197,36 +197,40 @@ def _source_dir(spec: str | None, identity: str, options: Sequence[str]) -> path
     return sources.cache_dir() / "sources" / f"{identity}-{patching.digest(sources.version_of(spec), options)[:8]}"
 
 
-def facts_of(build_dir: pathlib.Path) -> dict[str, Any] | None:
+class Facts(NamedTuple):
+    """What testbed.json says of a finished build."""
+    source_dir: str
+    release: str
+    config_sha256: str
+    congestion_controls: tuple[str, ...]
+    features: tuple[str, ...]
+    #: jiffies per second; older builds do not say what was usual
+    hz: int
+    #: that it was made with; older builds have none and do not say so
+    options: tuple[str, ...]
+
+
+def facts_of(build_dir: pathlib.Path) -> Facts | None:
     """What is known of a finished build, else None: also if its testbed.json is not whole."""
     try:
-        facts = json.loads((build_dir / "testbed.json").read_text(encoding="utf-8"))
-        texts = [facts["source_dir"], facts["release"], facts["config_sha256"], *facts["congestion_controls"],
-                 *facts["features"], *options_of(facts)]
+        said = json.loads((build_dir / "testbed.json").read_text(encoding="utf-8"))
+        facts = Facts(said["source_dir"], said["release"], said["config_sha256"], tuple(said["congestion_controls"]),
+                      tuple(said["features"]), said.get("hz", USUAL_HZ), tuple(said.get("options", ())))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return facts if all(isinstance(text, str) for text in texts) and isinstance(hz_of(facts), int) else None
-
-
-def hz_of(facts: dict[str, Any]) -> int:
-    """Jiffies per second of a build with these facts; older ones do not say what was usual."""
-    hz: int = facts.get("hz", USUAL_HZ)
-    return hz
-
-
-def options_of(facts: dict[str, Any]) -> tuple[str, ...]:
-    """Options that a build with these facts was made with; older ones have none and do not say so."""
-    return tuple(facts.get("options", ()))
+    texts = (facts.source_dir, facts.release, facts.config_sha256, *facts.congestion_controls, *facts.features,
+             *facts.options)
+    return facts if all(isinstance(text, str) for text in texts) and isinstance(facts.hz, int) else None
 
 
 def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
     facts = facts_of(build_dir)
     if not facts or not os.access(build_dir / "linux", os.X_OK):
         return None
-    return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
-                  release=facts["release"], source=name, key=build_dir.name,
-                  config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
-                  features=frozenset(facts["features"]), hz=hz_of(facts), options=options_of(facts))
+    return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts.source_dir), build_dir=build_dir,
+                  release=facts.release, source=name, key=build_dir.name, config_sha256=facts.config_sha256,
+                  congestion_controls=facts.congestion_controls, features=frozenset(facts.features), hz=facts.hz,
+                  options=facts.options)
 
 
 def write_given(built: Kernel, path: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from typing import Any
+from typing import TypedDict
 
 from kernel import guest, launch
 from kernel.source import KernelError, cache_dir
@@ -48,7 +48,19 @@ def problems(memory_mb: int = 64) -> list[tuple[str, str]]:
     return found
 
 
-def facts() -> dict[str, Any]:
+class Facts(TypedDict):
+    """landlock: its version, 0 without; fixed_addresses: whether processes may have them."""
+    landlock: int
+    fixed_addresses: bool
+
+
+class _Said(TypedDict):
+    """Of host_probe.py; problems: {what: message}"""
+    problems: dict[str, str]
+    fixed_addresses: bool
+
+
+def facts() -> Facts:
     """What a run's environment.json should say of this machine."""
     return {"landlock": launch.landlock_version(), "fixed_addresses": _personality_works()}
 
@@ -64,12 +76,12 @@ def _personality_works() -> bool:
 _fixed_addresses: dict[tuple[str, ...], bool] = {}
 
 
-def _probe(memory: str, memory_mb: int) -> dict[str, Any]:
+def _probe(memory: str, memory_mb: int) -> _Said:
     """What host_probe.py found, in a process of its own: some of it can end in a signal."""
     done = subprocess.run([*_PROBE, memory, str(memory_mb)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           check=False, timeout=60)
     try:
-        said: dict[str, Any] = json.loads(done.stdout)
+        said: _Said = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         said = {"problems": {"ptrace": f"trying it ends with {last}"}, "fixed_addresses": False}

@@ -16,7 +16,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from typing import Any
 
 from kernel import compiling, trial
 from kernel.build import Kernel
@@ -131,7 +130,7 @@ def _safe(stem: str) -> str:
 def _load(folder: pathlib.Path, source: pathlib.Path | None) -> Module | None:
     """The module in this folder of the cache; None if there is none, or not a whole one."""
     try:
-        facts: dict[str, Any] = json.loads((folder / "module.json").read_text(encoding="utf-8"))
+        facts = json.loads((folder / "module.json").read_text(encoding="utf-8"))
         names = facts["congestion_controls"]
         module = Module(name=facts["file"].removesuffix(".ko"), file=folder / facts["file"],
                         source=str(source or facts["source"]), sha256=facts["sha256"],

@@ -8,7 +8,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from kernel import build, source as sources
 from kernel.source import KernelError
@@ -34,7 +33,7 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
             facts = build.facts_of(folder)
             if folder in kept or facts and _of_today(folder, facts) and _unused_days(folder) <= days:
                 if facts:
-                    used_trees.add(pathlib.Path(facts["source_dir"]))
+                    used_trees.add(pathlib.Path(facts.source_dir))
             else:
                 doomed.append(_out_of_sight(folder))
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
@@ -71,14 +70,14 @@ def _folders(parent: pathlib.Path) -> list[pathlib.Path]:
     return sorted(p for p in parent.glob("*") if p.is_dir() and not p.is_symlink())
 
 
-def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
+def _of_today(folder: pathlib.Path, facts: build.Facts) -> bool:
     """True if a build of the same source would be this one."""
     identity = re.sub(r"-[0-9a-f]{12}$", "", folder.name)
     debian = re.match(r"debian-(\d+)\.(\d+)-", identity)
     version: tuple[int, ...] | None
     version = (int(debian.group(1)), int(debian.group(2))) if debian else \
-        sources.tree_version(pathlib.Path(facts["source_dir"]))
-    more = build.hz_of(facts), build.options_of(facts)
+        sources.tree_version(pathlib.Path(facts.source_dir))
+    more = facts.hz, facts.options
     try:
         # the version of a tarball was not known when its key was made
         return folder in {build.build_dir_of(identity, version, *more), build.build_dir_of(identity, None, *more)}

@@ -4,7 +4,7 @@
 A topology file `my_net.py` holds one subclass of `EmulatedTopo` with its section (a dataclass of
 testbed/core/fields.py); scenarios name it `my-net`. Nothing here knows what traffic will cross the network.
 
-`resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
+`resolve` makes of a scenario's section the network (topologies/links/records.py): what raw/network.json holds, what
 traffic and analysis read, and what the guest builds with `topologies.linux.network`, without asking again.
 Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`). And it may
 have `mtu`, that of all links which have none of their own.
@@ -16,10 +16,11 @@ import sys
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping
 
     from topologies.base import EmulatedTopo
     from topologies.links.link import Usual
+    from topologies.links.records import Network
 
 if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
     # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
@@ -49,7 +50,7 @@ def load(name: object) -> "type[EmulatedTopo]":
     raise base.TopologyError(f"{module.__file__}: no subclass of EmulatedTopo in it")
 
 
-def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
+def _decode(section: object) -> "tuple[type[EmulatedTopo], object, int]":
     """The topology that a section names, the typed section, and the version of IP."""
     from testbed.core import fields, ip
     if not isinstance(section, dict):
@@ -65,14 +66,14 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
         return topology, fields.decode(topology.Section, own), version
 
 
-def _usual(section: dict[str, Any]) -> "Usual":
+def _usual(section: Mapping[str, object]) -> "Usual":
     """What a section says of all its links."""
     from testbed.core import fields
     from topologies.links import link
     return fields.decode(link.Usual, {key: section[key] for key in ("mtu", "mtu_bytes") if key in section})
 
 
-def complete(section: dict[str, Any]) -> dict[str, Any]:
+def complete(section: Mapping[str, object]) -> dict[str, object]:
     """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
     from testbed.core import fields
     topology, decoded, version = _decode(section)
@@ -80,7 +81,7 @@ def complete(section: dict[str, Any]) -> dict[str, Any]:
             **fields.encode(decoded)}
 
 
-def in_time(section: dict[str, Any], end_us: int) -> None:
+def in_time(section: Mapping[str, object], end_us: int) -> None:
     """FieldError if a link of a section is to change after the end of the run only, or has a trace that cannot be."""
     from topologies.links import link, schedule
     schedule.in_time(section, end_us)
@@ -88,19 +89,19 @@ def in_time(section: dict[str, Any], end_us: int) -> None:
         link.in_time(section, end_us)
 
 
-def kernel_options(network: dict[str, Any]) -> list[str]:
+def kernel_options(network: Network) -> list[str]:
     """Options of kernel/fragments/ that a kernel for this network (what `resolve` gave) has to have."""
-    if network.get("cells"):
+    if network.cells:
         return ["wireless"]             # which has IPv6 in it
-    return ["ipv6"] if network.get("ip_version") == 6 else []
+    return ["ipv6"] if network.ip_version == 6 else []
 
 
-def resolve(section: dict[str, Any], until_us: int | None = None) -> dict[str, Any]:
+def resolve(section: Mapping[str, object], until_us: int | None = None) -> Network:
     """The network that a scenario's topology section describes, for runs that end at until_us; FieldError (with .field)
     if there is none."""
     from testbed.core import fields
     topology, decoded, version = _decode(section)
     network = topology(decoded, version, until_us).describe()
-    if not network["links"] and {"mtu", "mtu_bytes"} & section.keys():
+    if not network.links and {"mtu", "mtu_bytes"} & section.keys():
         raise fields.FieldError("mtu", "there are no links but radios, whose standard says it")
     return network

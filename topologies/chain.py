@@ -16,7 +16,8 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 
 from testbed.core import fields
 from topologies.base import EmulatedTopo, mininet_command
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, Link, both_ways
 from topologies.queues.pfifo import Pfifo
 
 
@@ -31,7 +32,7 @@ class ChainSection:
 
 
 class Chain(EmulatedTopo):
-    """Any number of routers, any number of hosts a side."""
+    """As many routers as wanted, any number of hosts a side."""
 
     Section = ChainSection
 

@@ -18,7 +18,8 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 
 from testbed.core import fields
 from topologies.base import EmulatedTopo, mininet_command
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, Link, both_ways
 from topologies.queues.pfifo import Pfifo
 
 
@@ -32,7 +33,7 @@ class DumbbellSection:
 
 
 class Dumbbell(EmulatedTopo):
-    """Any number of hosts a side, each with its own one-way edge delay."""
+    """As many hosts as wanted a side, each with its own one-way edge delay."""
 
     Section = DumbbellSection
 

@@ -15,7 +15,8 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 
 from testbed.core import fields
 from topologies.base import EmulatedTopo, mininet_command
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, Link, both_ways
 from topologies.queues.pfifo import Pfifo
 
 
@@ -31,7 +32,7 @@ class HybridSection:
 
 
 class Hybrid(EmulatedTopo):
-    """Any number of hosts on either side."""
+    """As many hosts as wanted on either side."""
 
     Section = HybridSection
 

@@ -20,7 +20,8 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies.base import EmulatedTopo, mininet_command
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, Link, both_ways
 from topologies.queues.pfifo import Pfifo
 
 
@@ -56,7 +57,7 @@ class ParkingLotSection:
 
 
 class ParkingLot(EmulatedTopo):
-    """Any number of routers in a row, any hosts at them, any paths between these."""
+    """As many routers as wanted in a row, any hosts at them, any paths between these."""
 
     Section = ParkingLotSection
 

@@ -16,7 +16,8 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 
 from testbed.core import fields
 from topologies.base import EmulatedTopo, mininet_command
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, Link, both_ways
 from topologies.queues.pfifo import Pfifo
 
 
@@ -29,7 +30,7 @@ class StarSection:
 
 
 class Star(EmulatedTopo):
-    """Any number of senders, each with its own one-way delay."""
+    """As many senders as wanted, each with its own one-way delay."""
 
     Section = StarSection
 

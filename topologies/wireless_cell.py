@@ -13,7 +13,8 @@ import dataclasses
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies.base.wireless import WirelessTopo, grid
-from topologies.links.link import MOST_DELAY_US, Access, BothWays, both_ways
+from topologies.links.impairments import MOST_DELAY_US
+from topologies.links.link import Access, BothWays, both_ways
 from topologies.wireless.radio import MOST_DISTANCE_MM, MOST_STATIONS, RadioSection
 
 

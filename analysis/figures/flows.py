@@ -144,9 +144,9 @@ def _draw(experiment: Experiment, folder: Path,
 def _fastest_mbps(runs: list[Run]) -> float:
     """The rate of the fastest bottleneck at any time; infinite where one follows a trace."""
     links = [link for run in runs for link in run.bottlenecks.values()]
-    if any(link.get("opportunities") for link in links):
+    if any(link.opportunities for link in links):
         return math.inf
-    rates = [state["rate_bps"] or math.inf for link in links for _, state in varying.states(link)]
+    rates = [state.rate_bps or math.inf for link in links for _, state in varying.states(link)]
     return max(rates, default=math.inf) / 1e6
 
 

@@ -32,7 +32,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     first = next(iter(experiment.usable_runs[0].bottlenecks.values()), None)
     if first is None:                           # a network of radios only
         return []
-    rate = None if varying.varies(first, "rate_bps") or first.get("opportunities") else first["rate_bps"] / 1e6
+    rate = None if varying.varies(first, "rate_bps") or first.opportunities else first.rate_bps / 1e6
     drawn = timeseries.draw(experiment, folder, "throughput", "throughput (Mbit/s)",
                             _values, level=rate)
     if drawn is None:

@@ -18,6 +18,7 @@ from analysis.read.shapes import AnalysisError, read_json
 from testbed.core import derived, raw_tables, timing
 from testbed.core.errors import TestbedError
 from testbed.core.run_files import RunRecord
+from topologies.links.records import Link, Network
 
 __all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
 
@@ -152,8 +153,8 @@ class Run:
         return str(self.environment.get("kernel_release") or "")
 
     @cached_property
-    def network(self) -> dict[str, Any]:
-        return read_json(self.path / "raw" / "network.json", shapes.NETWORK)
+    def network(self) -> Network:
+        return Network(read_json(self.path / "raw" / "network.json", shapes.NETWORK), "raw/network.json")
 
     @cached_property
     def workload(self) -> dict[str, Any]:
@@ -209,13 +210,13 @@ class Run:
         return Interval(start, end)
 
     @cached_property
-    def bottlenecks(self) -> dict[str, dict[str, Any]]:
+    def bottlenecks(self) -> dict[str, Link]:
         """Bottleneck links by name: targets of a load first, then those that flows send over."""
-        links = {link["name"]: link for link in self.network["links"] if link.get("bottleneck")}
+        links = {link.name: link for link in self.network.links if link.bottleneck}
         rank = {name: place for place, name in reversed(list(enumerate(self._loaded())))}
         # without either, the heavier direction of the suite leads
         return dict(sorted(links.items(), key=lambda item: (
-            rank.get(item[0], len(rank)), item[1].get("direction") != "right_to_left")))
+            rank.get(item[0], len(rank)), item[1].direction != "right_to_left")))
 
     def _loaded(self) -> list[str]:
         """Names of the links that the workload is meant for, the most important first."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.read.runs import AnalysisError, Array, Run
 from topologies.links import varying
+from topologies.links.records import Link
 
 SECOND_US = 1_000_000
 #: of the longest table whose links are told apart once for all metrics: some 10 MB
@@ -206,16 +206,16 @@ def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
 def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
     """Time to send the backlog at the rate that the link has just then, ms per sample; NaN where nobody knows it."""
     facts = run.bottlenecks[link]
-    if facts.get("opportunities"):
+    if facts.opportunities:
         return _offered_ms(facts, samples, run.scenario["timing"]["duration_us"])
     times_us, states = zip(*varying.states(run.bottlenecks[link]))
-    rates = np.array([state["rate_bps"] for state in states])
+    rates = np.array([state.rate_bps for state in states])
     # a change at the instant of a sample takes effect after it
     now = np.maximum(np.searchsorted(times_us, samples["t_us"].to_numpy(), side="left") - 1, 0)
     return np.asarray(samples["backlog_bytes"].to_numpy() * 8e3 / rates[now])
 
 
-def _offered_ms(facts: dict[str, Any], samples: pd.DataFrame, end_us: int) -> Array:
+def _offered_ms(facts: Link, samples: pd.DataFrame, end_us: int) -> Array:
     """Of a link with a trace: how long a full packet that comes behind the backlog waits for its opportunity.
 
     What comes after the end of a run is not known: where that would be needed, it is the last time before the end in

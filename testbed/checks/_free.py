@@ -45,7 +45,7 @@ def _free_bps(link: Link, evidence: Evidence, from_us: int, to_us: int) -> float
         edges_us = [from_us + (to_us - from_us) * number // parts for number in range(parts + 1)]
         rate_bps = min(round(varying.mean_rate_bps(link, *ends_us)) for ends_us in zip(edges_us, edges_us[1:]))
     else:
-        rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
+        rate_bps = min(state.carries_bps for _, _, state in varying.spans(link, from_us, to_us))
     left_bps = float(rate_bps - load_bps)
     greedy = sum(flow.rate_bps is None for flow in others)
     return left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0

@@ -99,7 +99,7 @@ def _on_time(link: Link, rows: pd.DataFrame, evidence: Evidence) -> Finding:
     due = [(at_us, state) for at_us, state in list(varying.states(link))[1:] if at_us <= end_us]
     made = list(zip(rows["due_us"], rows.to_dict("records")))
     if [at_us for at_us, _ in due] != [at_us for at_us, _ in made] or any(
-            row[quantity] != state[quantity] for (_, state), (_, row) in zip(due, made)
+            row[quantity] != getattr(state, quantity) for (_, state), (_, row) in zip(due, made)
             for quantity in varying.QUANTITIES):
         return Finding("invalid", f"{name}: {len(made)} changes were made, not the {len(due)} that its schedule has")
     late_us = (rows["t_us"] - rows["due_us"]).max() if len(rows) else 0
@@ -161,6 +161,6 @@ def _frames(link: Link, from_us: float, to_us: float) -> float:
     frames, states = float(_AT_THE_ENDS), list(varying.states(link))
     for (_, before), (at_us, after) in zip(states, states[1:]):
         if from_us <= at_us <= to_us:
-            frames += abs(after["rate_bps"] / before["rate_bps"] - 1)
-            frames += _AFTER_OUTAGE * (after["up"] and not before["up"])
+            frames += abs(after.rate_bps / before.rate_bps - 1)
+            frames += _AFTER_OUTAGE * (after.up and not before.up)
     return frames

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from testbed.cli import _shared, _tables
 from testbed.core import guesses
 from testbed.core.errors import UsageError
+from traffic.workload import records
 
 if TYPE_CHECKING:
     from testbed.runs.engine import EngineBase
@@ -107,7 +108,7 @@ def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool)
     if variant.module is None:
         if variant.kernel_cca not in engine.congestion_controls():
             return "", "not in this kernel" if engine.capabilities.kernel else "not in this engine"
-        if refusal := engine.refusal(variant.record()):
+        if refusal := engine.refusal(records.Variant(variant.record())):
             return "", refusal
         return ", ".join(engine.parameters(str(variant.kernel_cca))), "ready"
     if not engine.capabilities.modules:

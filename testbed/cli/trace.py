@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
                     for _ in range(count)]
     else:
         times_ms = [at_ms for at_ms in mahimahi.of_rates(
-            (begin_us, end_us, varying.carries_bps(state))
+            (begin_us, end_us, state.carries_bps)
             for begin_us, end_us, state in varying.spans(link, 0, until_us)) if at_ms * 1000 <= until_us]
     offered, end_ms = len(times_ms), -(-until_us // 1000)
     more = mahimahi.last_line(times_ms, end_ms)

@@ -10,7 +10,7 @@ import ast
 import functools
 import importlib
 import pathlib
-from typing import Any
+from collections.abc import Mapping
 
 from testbed.core import guesses
 from testbed.core.errors import UsageError
@@ -69,7 +69,7 @@ def options() -> dict[str, tuple[str, Option]]:
     return {option.name: (name, option) for name, of_engine in reversed(declared().items()) for option in of_engine}
 
 
-def load_several(text: str, options: dict[str, Any]) -> list[EngineBase]:
+def load_several(text: str, options: Mapping[str, object]) -> list[EngineBase]:
     """The engines of a comma-separated list, each with those options that it has; one of them must have each."""
     wanted = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not wanted:
@@ -98,12 +98,12 @@ def kind(name: str) -> type[EngineBase]:
     return found
 
 
-def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
+def load(name: str, options: Mapping[str, object] | None = None) -> EngineBase:
     """An engine by its name; UsageError if there is none, or it has no such option."""
     of_name = kind(name)
     for option in options or {}:
         if option not in [one.name for one in of_name.OPTIONS]:
             raise UsageError(f"engine {name} has no option {_said(option)}")
-    engine = of_name(options or {})
+    engine = of_name(dict(options or {}))
     engine.name = name
     return engine

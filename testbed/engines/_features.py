@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from testbed.core.fields import FieldError
+from testbed.guest.tuning import Hosts
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan
 from topologies import queues
+from topologies.links.records import Network
 
 #: {feature: (what a scenario asks for, the first version of Linux that has it)}
 FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
@@ -18,10 +18,10 @@ FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue o
 _FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}
 
 
-def features_needed(scenario: Mapping[str, Any]) -> list[str]:
-    """Those of FEATURES that a resolved scenario needs."""
-    needed = {queues.kind(link["queue"]).KERNEL_FEATURE for link in scenario["network"]["links"]}
-    if scenario["hosts"]["ecn"] > 2:
+def features_needed(network: Network, ecn: int) -> list[str]:
+    """Those of FEATURES that a resolved scenario needs; ecn: of its hosts."""
+    needed = {queues.kind(link.queue).KERNEL_FEATURE for link in network.links}
+    if ecn > 2:
         needed.add("accecn")
     return [name for name in FEATURES if name in needed]
 
@@ -30,17 +30,18 @@ class LinuxEngine(EngineBase):
     """An engine whose runs take place in a Linux kernel, wherever that is."""
 
     def cannot(self, plan: Plan) -> FieldError | None:
-        return next((FieldError(_FIELDS[feature], self.lacks(plan.scenario))
-                     for feature in features_needed(plan.scenario) if not self.has(feature)), None)
+        network, ecn = plan.scenario.network, int(Hosts(plan.scenario.hosts).ecn)
+        return next((FieldError(_FIELDS[feature], self.lacks(network, ecn))
+                     for feature in features_needed(network, ecn) if not self.has(feature)), None)
 
     def has(self, feature: str) -> bool:
         """Whether the kernel has one of FEATURES: by its version, where nothing better is known."""
         version = re.match(r"(\d+)\.(\d+)", self.kernel_release())
         return version is not None and (int(version[1]), int(version[2])) >= FEATURES[feature][1]
 
-    def lacks(self, scenario: Mapping[str, Any]) -> str:
+    def lacks(self, network: Network, ecn: int) -> str:
         """The first thing of a resolved scenario that this kernel does not have, in words; '' if it has all."""
-        for feature in features_needed(scenario):
+        for feature in features_needed(network, ecn):
             if not self.has(feature):
                 what, (major, minor) = FEATURES[feature]
                 return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"

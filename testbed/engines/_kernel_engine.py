@@ -13,7 +13,6 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import traffic
 from testbed import PROJECT_DIR, probes
@@ -21,15 +20,21 @@ from testbed.core import raw_tables, terminal
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
 from testbed.core.raw_files import write_table
+from testbed.core.record import Record
 from testbed.engines._features import LinuxEngine
 from testbed.guest import departures
+from testbed.guest.tuning import Hosts
+from testbed.probes._context import Context
 from testbed.runs import code_bundle, job_ccas
 from testbed.runs.engine import OnProgress, traffic_context, write_workload
 from testbed.runs.plan import Plan
+from testbed.scenario.scenario import Resolved
 from topologies import queues
+from topologies.links.records import Network
 from traffic.workload.records import Variant, Workload
 
-Json = dict[str, Any]
+#: {probe: its options}
+Probes = Mapping[str, Mapping[str, object]]
 #: guest files that go to raw/ as they are
 _PLAIN = ("network.json", "checks.json", "late.json", "counters.json", "snmp.json")
 
@@ -42,7 +47,7 @@ class KernelEngine(LinuxEngine):
     #: whether CPUs have to be kept from idling (testbed/core/no_idle.py)
     never_idle = False
     #: probes that all its runs have, whatever the scenario says: {name: settings}
-    OWN_PROBES: dict[str, dict[str, Any]] = {}
+    OWN_PROBES: Probes = {}
     #: probes whose instruments the checks before a run use, too (testbed/guest/departures.py)
     CHECKS_USE = ("sojourn",)
     #: files outside of the guest that decide what its runs are told
@@ -61,31 +66,33 @@ class KernelEngine(LinuxEngine):
         """Files of kernel modules that make these probes cheaper. They may move instants by less than 1 us."""
         return []
 
-    def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
+    def radio_modules(self, network: Network) -> dict[str, pathlib.Path]:
         """{name: file} of the kernel modules that make the radios of a network. UsageError if there cannot be any."""
-        if network.get("cells"):
+        if network.cells:
             raise UsageError(f"engine {self.name} has no radios: its kernel runs in real time, or is not ours")
         return {}
 
-    def _radios(self, network: Mapping[str, Any], work_dir: pathlib.Path) -> Json:
+    def _radios(self, network: Network, work_dir: pathlib.Path) -> dict[str, object]:
         """What the guest is told of them, where there are any."""
         found = {name: job_ccas.put_module(file, work_dir) for name, file in self.radio_modules(network).items()}
         return {"air_modules": found} if found else {}
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
-        workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
-        scenario, wanted = plan.scenario, {**_of_queues(plan), **plan.scenario["probes"], **self.OWN_PROBES}
+        workload = Workload(json.loads((workload_dir / "workload.json").read_text(encoding="utf-8")), "workload.json")
+        network = plan.scenario.network
+        asked = {name: settings or {} for name, settings in plan.scenario.probes.items()}
+        wanted: Probes = {**_of_queues(network), **asked, **self.OWN_PROBES}
         write_json(workload_dir / "job.json", {
-            "network": scenario["network"], "probes": wanted, "programs": workload["programs"],
+            "network": network, "probes": wanted, "programs": workload.programs,
             "seed": plan.seed, "duration_us": plan.timing.duration_us,
             "measure_from_us": plan.timing.measure_from_us,
             "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
             "probe_modules": [job_ccas.put_module(file, workload_dir)
                               for file in self.probe_modules([*wanted, *self.CHECKS_USE])],
-            **self._radios(scenario["network"], workload_dir),
-            **job_ccas.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], Workload(workload),
-                                 workload_dir)})
+            **self._radios(network, workload_dir),
+            **job_ccas.job_parts(self, plan.variants, network, Hosts(plan.scenario.hosts), workload,
+                                 workload_dir).content()})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
         on_progress("collect", 0)
@@ -96,21 +103,22 @@ class KernelEngine(LinuxEngine):
     def no_shell(self) -> str | None:
         return None
 
-    def shell(self, scenario: Mapping[str, Any], variants: Sequence[Variant], session: Mapping[str, Any]) -> bool:
-        if reason := self.lacks(scenario):
+    def shell(self, scenario: Resolved, variants: Sequence[Variant], session: Mapping[str, object]) -> bool:
+        network, hosts = scenario.network, Hosts(scenario.hosts)
+        if reason := self.lacks(network, hosts.ecn):
             raise UsageError(reason)
         nothing = Workload({"flows": [], "components": []})
         with terminal.session_folder(self.session_dir(), "testbed-shell-") as work_dir:
             write_json(work_dir / "job.json", {
-                "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,
-                **self._radios(scenario["network"], work_dir),
-                **job_ccas.job_parts(self, variants, scenario["network"], scenario["hosts"], nothing, work_dir)})
+                "network": network, "session": session, "timer_period_us": self.session_timer_period_us,
+                **self._radios(network, work_dir),
+                **job_ccas.job_parts(self, variants, network, hosts, nothing, work_dir).content()})
             try:
                 self.converse(work_dir, work_dir / "log.txt", terminal.reading(session))
             except terminal.Ended:
                 return True
-            status = read_status(work_dir) or {}
-            return not status["failed"]
+            status = read_status(work_dir)
+            return status is not None and not status.failed
 
     @property
     def session_timer_period_us(self) -> int:
@@ -129,18 +137,33 @@ class KernelEngine(LinuxEngine):
         """
 
 
-def read_progress(work_dir: pathlib.Path) -> dict[str, Any] | None:
-    """{"phase", "t_us"} that the guest last said, None before its first word."""
-    return _read(work_dir / "progress.json")
+class Progress(Record):
+    """What the guest does, and the time of the experiment."""
+    phase: str
+    t_us: int
 
 
-def read_status(work_dir: pathlib.Path) -> dict[str, Any] | None:
-    """{"ok", "error"} as the guest's last word, None if it had none."""
+class Status(Record):
+    """The guest's last word: whether all went well, or what did not; of a session also whether a command named no
+    node."""
+    ok: bool
+    error: str
+    failed: bool
+
+
+def read_progress(work_dir: pathlib.Path) -> Progress | None:
+    """What the guest last said, None before its first word."""
+    said = _read(work_dir / "progress.json")
+    return None if said is None else Progress(said, "progress.json")
+
+
+def read_status(work_dir: pathlib.Path) -> Status | None:
+    """The guest's last word, None if it had none."""
     status = _read(work_dir / "status.json")
-    return status if status and "ok" in status else None
+    return Status(status, "status.json") if status and "ok" in status else None
 
 
-def _read(path: pathlib.Path) -> dict[str, Any] | None:
+def _read(path: pathlib.Path) -> dict[str, object] | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -148,28 +171,28 @@ def _read(path: pathlib.Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_dir: pathlib.Path,
+def _collect(plan: Plan, wanted: Probes, workload: Workload, work_dir: pathlib.Path,
              raw_dir: pathlib.Path, guest_dir: str) -> None:
     """Turn what the guest left into the raw files of docs/reference/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
-    departures.complete(work_dir, raw_dir / "checks.json", plan.scenario["network"])
+    departures.complete(work_dir, raw_dir / "checks.json", plan.scenario.network)
     write_workload(workload, raw_dir)
     guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
     for name, settings in wanted.items():
-        probes.load(name).collect(work_dir, raw_dir, {
-            "settings": settings, "network": plan.scenario["network"], "flows": workload["flows"],
-            "t0_ns": guest["t0_ns"], **plan.timing.record()})
+        probe = probes.load(name)
+        probe.collect(work_dir, raw_dir, Context(probe.Options(**settings), plan.scenario.network, workload.flows,
+                                                 guest["t0_ns"], plan.timing))
     for name in ("link_changes", "opportunities"):
         _write_rows(name, work_dir, raw_dir, guest["t0_ns"])
-    guest["traffic"] = traffic.collect(Workload(workload), traffic_context(plan, work_dir, guest_dir), raw_dir)
+    guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)
     del guest["t0_ns"]
     write_json(raw_dir / "guest.json", guest)
 
 
-def _of_queues(plan: Plan) -> Json:
-    """Probes that a run has because of its queues: {name: settings}."""
-    return {"ce_marks": {}} if any(queues.traits(link).marks for link in plan.scenario["network"]["links"]) else {}
+def _of_queues(network: Network) -> Probes:
+    """Probes that a run has because of its queues."""
+    return {"ce_marks": {}} if any(queues.traits(link).marks for link in network.links) else {}
 
 
 def _write_rows(name: str, work_dir: pathlib.Path, raw_dir: pathlib.Path, t0_ns: int) -> None:

@@ -3,14 +3,13 @@
 import os
 import socket
 import time
-from typing import Any
 
 from testbed.guest.congestion_controls import load_module
+from testbed.guest.job import Job
 from testbed.probes._netlink import Qdisc
 from topologies import standards
+from topologies.linux.network import Network
 from topologies.wireless import air_accounts
-
-Json = dict[str, Any]
 
 #: ({node: accounts}, ns in which anybody was on the air)
 Reading = tuple[dict[str, dict[str, int]], int]
@@ -21,19 +20,19 @@ _KINDS, _TXQ_OF_KIND, _DROPS, _OVERLIMIT = 31, 6, 4, 6
 _STEP_S, _LONGEST_S = 0.1, 120.0
 
 
-def load(job: Json, work_dir: str) -> None:
-    """Make the radios of the cells of job["network"]; ValueError if the kernel refuses."""
-    for cell in job["network"]["cells"]:
-        standard, stations = standards.of(cell), cell["stations"]
-        settings: Json = {
-            "stations": len(stations), "x_mm": ",".join(str(one["x_mm"]) for one in stations),
-            "y_mm": ",".join(str(one["y_mm"]) for one in stations), "range_mm": cell["range_mm"],
-            "sense_mm": cell["sense_mm"], "seed": job.get("seed", 1), "loss": round(cell["loss_percent"] / 100 * 2**32),
+def load(job: Job, work_dir: str) -> None:
+    """Make the radios of the cells of a job's network; ValueError if the kernel refuses."""
+    for cell in job.network.cells:
+        standard, stations = standards.of(cell), cell.stations
+        settings: dict[str, int | str] = {
+            "stations": len(stations), "x_mm": ",".join(str(one.x_mm) for one in stations),
+            "y_mm": ",".join(str(one.y_mm) for one in stations), "range_mm": cell.range_mm,
+            "sense_mm": cell.sense_mm, "seed": job.seed, "loss": round(cell.loss_percent / 100 * 2**32),
             **standard.module_settings()}
-        load_module(os.path.join(work_dir, job["air_modules"][standard.MODULE]), settings)
+        load_module(os.path.join(work_dir, job.air_modules[standard.MODULE]), settings)
 
 
-def read(network: Any) -> Reading:
+def read(network: Network) -> Reading:
     """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
 
     dropped_packets: by the queue of the device, where there is one; else by mac80211's queues behind it, which is
@@ -41,14 +40,14 @@ def read(network: Any) -> Reading:
     how often its queues were too long (overlimits), when it drops up to 32 packets at once.
     """
     found, busy_ns = {}, 0
-    for cell in network.description["cells"]:
+    for cell in network.description.cells:
         standard = standards.of(cell)
         with open(air_accounts.path(cell), encoding="ascii") as f:
             rows, cell_ns = air_accounts.parse(f.read())
         busy_ns += cell_ns
-        for station, row in zip(cell["stations"], rows):
+        for station, row in zip(cell.stations, rows):
             device = standard.queue_device(station)
-            with network.in_namespace(station["node"]):
+            with network.in_namespace(station.node):
                 of_device = _device(device)
                 if standard.QUEUE_AT_DEVICE:
                     qdisc = Qdisc(socket.if_nametoindex(device))
@@ -58,16 +57,16 @@ def read(network: Any) -> Reading:
                 else:
                     of_device["dropped_packets"] = of_device["device_tx_packets"] - row["frames"] - row["queued"]
                     of_device["codel_dropped"], of_device["overlimits"] = _drops_of_mac80211(device)
-            found[station["node"]] = {**row, **of_device}
+            found[station.node] = {**row, **of_device}
     return found, busy_ns
 
 
-def settled(network: Any) -> Reading:
+def settled(network: Network) -> Reading:
     """`read`, once nothing has been on the air, nor waited for it, for longer than packets are on wires.
 
     RuntimeError if that does not come.
     """
-    quiet = int((1 + max(path["base_rtt_us"] for path in network.description["paths"]) / 1e6) / _STEP_S)
+    quiet = int((1 + max(path.base_rtt_us for path in network.description.paths) / 1e6) / _STEP_S)
     idle, before = 0, None
     for _ in range(int(_LONGEST_S / _STEP_S)):
         found = read(network)
@@ -101,13 +100,13 @@ def _drops_of_mac80211(device: str) -> tuple[int, int]:
     return by_codel, too_long
 
 
-def differences(before: Reading, at_end: Reading, drained: Reading) -> Json:
+def differences(before: Reading, at_end: Reading, drained: Reading) -> dict[str, object]:
     """The keys of raw/counters.json: what was counted since `before`; what is queued stays as it is."""
     return {"air_at_end": _difference(at_end, before), "air_drained": _difference(drained, before),
             "air_busy_ns": {"at_end": at_end[1] - before[1], "drained": drained[1] - before[1]}}
 
 
-def _difference(after: Reading, before: Reading) -> dict[str, Json]:
+def _difference(after: Reading, before: Reading) -> dict[str, dict[str, int]]:
     return {node: {key: value - before[0][node][key] if key not in ("station", "queued") else value
                    for key, value in row.items()} for node, row in after[0].items()}
 

@@ -2,43 +2,49 @@
 """The congestion controls of a run: modules loaded, parameters set, all allowed in the nodes."""
 import ctypes
 import os
-from typing import Any
+from typing import NamedTuple
 
+from testbed.guest.job import Job, Settings
 from testbed.guest.settings import MachineSettings
 
 _INIT_MODULE = {"x86_64": 175, "aarch64": 105}
 
 
-def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> dict[str, Any]:
+class Controls(NamedTuple):
+    """What the kernel has; parameters: {module: {name: value}} as read back."""
+    available: list[str]
+    parameters: dict[str, dict[str, str]]
+
+
+def make_available(job: Job, work_dir: str, machine: MachineSettings) -> Controls:
     """Load the job's modules and set its parameters; ValueError if a congestion control is not there.
 
-    job["modules"]: [{"name", "file", "parameters"}], `file` in work_dir; job["builtin_parameters"]:
-    {module: {parameter: value}}. Returns what is there now, as read back.
+    Returns what is there now, as read back.
     """
-    for module in job["modules"]:
-        load_module(os.path.join(work_dir, module["file"]), module["parameters"])
+    for module in job.modules:
+        load_module(os.path.join(work_dir, module.file), module.parameters)
         # the kernel only warns of parameters that it does not know
-        there = read_parameters(module["name"])
-        unknown = sorted(module["parameters"].keys() - there.keys())
+        there = read_parameters(module.name)
+        unknown = sorted(module.parameters.keys() - there.keys())
         if unknown:
-            raise ValueError(f"module {module['name']} has no parameter {', '.join(unknown)}; "
+            raise ValueError(f"module {module.name} has no parameter {', '.join(unknown)}; "
                              f"it has: {', '.join(there) or 'none that can be read'}")
-    for name, parameters in job["builtin_parameters"].items():
+    for name, parameters in job.builtin_parameters.items():
         for parameter, value in parameters.items():
             _write_parameter(machine, name, parameter, value)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         available = f.read().split()
-    for variant in job["variants"]:
-        if variant["kernel_cca"] not in available:
-            raise ValueError(f"the kernel has no congestion control {variant['kernel_cca']!r}; "
+    for variant in job.variants:
+        if variant.kernel_cca not in available:
+            raise ValueError(f"the kernel has no congestion control {variant.kernel_cca!r}; "
                              f"it has: {' '.join(sorted(available))}")
     # nodes' namespaces may only use what the first one allows
     machine.sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
-    names = [m["name"] for m in job["modules"]] + list(job["builtin_parameters"])
-    return {"available": sorted(available), "parameters": {name: read_parameters(name) for name in names}}
+    names = [module.name for module in job.modules] + list(job.builtin_parameters)
+    return Controls(sorted(available), {name: read_parameters(name) for name in names})
 
 
-def load_module(path: str, parameters: dict[str, Any]) -> None:
+def load_module(path: str, parameters: Settings) -> None:
     """Load the module in a file; ValueError if the kernel refuses it."""
     with open(path, "rb") as f:
         image = f.read()
@@ -49,7 +55,7 @@ def load_module(path: str, parameters: dict[str, Any]) -> None:
         raise ValueError(f"{os.path.basename(path)} cannot be loaded{f' with {words}' if words else ''}: {reason}")
 
 
-def _write_parameter(machine: MachineSettings, module: str, parameter: str, value: Any) -> None:
+def _write_parameter(machine: MachineSettings, module: str, parameter: str, value: int | str) -> None:
     try:
         machine.file(f"/sys/module/{module}/parameters/{parameter}", value)
     except OSError as problem:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counters of every link, for the law that no packet appears or vanishes."""
 import socket
-from typing import Any
+from collections.abc import Mapping
 
 from testbed.probes._netlink import INGRESS, ROOT, Qdisc
 from topologies import queues
 from topologies.links import wires
+from topologies.links.records import Link
 from topologies.linux import tc
 from topologies.linux.network import Network, wire_device
 
-Json = dict[str, Any]
+#: of a link, and the nodes at its ends
+Counts = dict[str, int | str]
 #: 2:1, where the netem that delays is, if that is apart
 _BELOW_ROOT = 0x20001
 
@@ -21,7 +23,7 @@ class WhenMeasuringBegins:
         # called at 0 and at every multiple of the interval
         self.interval_us = measure_from_us or duration_us
         self._network, self._measure_from_us = network, measure_from_us
-        self.links: dict[str, Json] = {}
+        self.links: dict[str, Counts] = {}
 
     def sample(self, t_us: int) -> None:
         """Read if it is due."""
@@ -29,7 +31,7 @@ class WhenMeasuringBegins:
             self.links = read_all(self._network)
 
 
-def read_all(network: Network) -> dict[str, Json]:
+def read_all(network: Network) -> dict[str, Counts]:
     """{link name: counters} now.
 
     entered = sent + dropped + queued is what reached the link's queue;
@@ -41,24 +43,24 @@ def read_all(network: Network) -> dict[str, Json]:
         with network.in_namespace(name):
             devices[name] = _device_counters()
             for out, back in network.ends_at(name):
-                sending[out["name"]] = _qdisc(devices[name][out["device"]]["ifindex"])
-                marked[out["name"]] = _marks(out, devices[name][out["device"]]["ifindex"])
-                receiving[back["name"]] = _qdisc(devices[name][wire_device(out["device"])]["ifindex"])
+                sending[out.name] = _qdisc(devices[name][out.device]["ifindex"])
+                marked[out.name] = _marks(out, devices[name][out.device]["ifindex"])
+                receiving[back.name] = _qdisc(devices[name][wire_device(out.device)]["ifindex"])
                 # drops where the wire begins; not asked elsewhere, since system calls are dear here
-                chosen[back["name"]] = _qdisc(devices[name][out["device"]]["ifindex"], INGRESS)[2] \
+                chosen[back.name] = _qdisc(devices[name][out.device]["ifindex"], INGRESS)[2] \
                     if wires.drops_at_ingress(back) else 0
-                early[back["name"]] = _early(devices[name][wire_device(out["device"])]["ifindex"]) \
-                    if back.get("reorder") else 0
-    counters = {}
-    for link in network.description["links"]:
-        name = link["name"]
+                early[back.name] = _early(devices[name][wire_device(out.device)]["ifindex"]) \
+                    if back.reorder else 0
+    counters: dict[str, Counts] = {}
+    for link in network.description.links:
+        name = link.name
         queue, wire = sending[name], receiving[name]
         counters[name] = {
-            "from": link["from"], "to": link["to"],
+            "from": link.from_node, "to": link.to_node,
             "sent_packets": queue[1], "sent_bytes": queue[0], "dropped_packets": queue[2], "queued_packets": queue[4],
             "ce_marked_packets": marked[name],
-            "device_tx_packets": devices[link["from"]][link["device"]]["tx_packets"],
-            "device_rx_packets": devices[link["to"]][link["peer_device"]]["rx_packets"],
+            "device_tx_packets": devices[link.from_node][link.device]["tx_packets"],
+            "device_rx_packets": devices[link.to_node][link.peer_device]["rx_packets"],
             "wire_delivered_packets": wire[1], "wire_dropped_packets": wire[2] + chosen[name],
             "chosen_dropped_packets": chosen[name], "wire_queued_packets": wire[4],
             "wire_delivered_bytes": wire[0], "wire_early_packets": early[name],
@@ -66,11 +68,14 @@ def read_all(network: Network) -> dict[str, Json]:
     return counters
 
 
-def difference(after: dict[str, Json], before: dict[str, Json]) -> dict[str, Json]:
+def difference(after: Mapping[str, Counts], before: Mapping[str, Counts]) -> dict[str, Counts]:
     """What was counted between two readings (queue lengths stay as they are at the end)."""
-    return {link: {key: value - before[link][key] if isinstance(value, int) and "queued" not in key else value
-                   for key, value in counts.items()}
+    return {link: {key: _since(key, value, before[link][key]) for key, value in counts.items()}
             for link, counts in after.items()}
+
+
+def _since(key: str, now: int | str, then: int | str) -> int | str:
+    return now - then if isinstance(now, int) and isinstance(then, int) and "queued" not in key else now
 
 
 def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
@@ -82,13 +87,13 @@ def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
     return sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets
 
 
-def _marks(link: Json, ifindex: int) -> int:
+def _marks(link: Link, ifindex: int) -> int:
     """Packets that the queue has marked with CE, if it can."""
     if not queues.traits(link).marks:
         return 0
     qdisc = Qdisc(ifindex, tc.queue_parent(link))
     try:
-        return qdisc.marks(link["queue"])
+        return qdisc.marks(link.queue)
     finally:
         qdisc.close()
 

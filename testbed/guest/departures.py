@@ -9,14 +9,14 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from testbed.core import ip
 from testbed.probes import sojourn
 from topologies import queues
+from topologies.links.records import Link, Network
 
-Json = dict[str, Any]
 #: when (ns), which packet, whether it left
 Event = tuple[int, int, bool]
 
@@ -34,28 +34,28 @@ class Seen(NamedTuple):
 class Log:
     """Notes what enters and leaves the queue of a link, all of which is to leave before it is closed (in the guest)."""
 
-    def __init__(self, link: Json, work_dir: str) -> None:
+    def __init__(self, link: Link, work_dir: str) -> None:
         folder = _folder(work_dir, link)
         os.makedirs(folder)
         self._recorder = sojourn.recorder([link], str(folder))
         self._recorder.open()
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         """What is known in the guest of what was noted."""
-        return dict(self._recorder.close())
+        return self._recorder.close()
 
 
-def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Mapping[str, Any]) -> None:
+def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Network) -> None:
     """Add to checks.json what links carried and queues held while they were overloaded (outside of the guest)."""
     from testbed.core.files import write_json
     measured = json.loads(checks.read_text(encoding="utf-8"))
-    links, frame_bytes = {link["name"]: link for link in network["links"]}, ip.frame_bytes(network)
+    links, frame_bytes = {link.name: link for link in network.links}, ip.frame_bytes(network)
     for one in measured["bottlenecks"]:
         folder, link = _folder(work_dir, links[one["link"]]), links[one["link"]]
         if not folder.exists():
             continue                            # nothing could overload it
-        what = seen([] if one["lost_events"] else _events(folder, link["ifindex"]),
-                    frame_bytes * 8e9 / link["rate_bps"])
+        what = seen([] if one["lost_events"] else _events(folder, link.ifindex),
+                    frame_bytes * 8e9 / link.rate_bps)
         # readings may always meet the queue in the same phase
         longest = what.longest if queues.traits(link).tail_drop else 0
         one.update(measured_bps=what.packets * frame_bytes * 8e9 / max(what.busy_ns, 1), window_packets=what.packets,
@@ -65,8 +65,8 @@ def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Mapping[str,
     write_json(checks, measured)
 
 
-def _folder(work_dir: str | pathlib.Path, link: Json) -> pathlib.Path:
-    return pathlib.Path(work_dir, "departures", link["name"])
+def _folder(work_dir: str | pathlib.Path, link: Link) -> pathlib.Path:
+    return pathlib.Path(work_dir, "departures", link.name)
 
 
 def _events(folder: pathlib.Path, ifindex: int) -> Iterable[Event]:

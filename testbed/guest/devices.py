@@ -7,14 +7,11 @@ testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives the
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple, TypedDict
 
-from testbed.core import ip
 from testbed.probes._netlink import NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, attributes
 from topologies.linux.network import Network
 from topologies.linux.rtnetlink import HEADER, raise_error
-
-Json = dict[str, Any]
 
 _RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC, _RTM_GETTCLASS = 18, 26, 38, 42
 # sizes of struct ifinfomsg, rtmsg, tcmsg
@@ -26,16 +23,26 @@ _TCA_KIND, _TCA_OPTIONS = 1, 2
 _WITH_CLASSES = ("htb",)
 
 
-def read(network: Network) -> Json:
-    """{"devices": {"node/device": {"mtu", "gso_max_segs", "qdiscs": {handle: "kind options"}}},
-    "initcwnd": {node: [window of each route]}}
+class Device(TypedDict):
+    """qdiscs: {handle: "kind options"}, and classes, "htb class"; options in hexadecimal digits; those that nobody made
+    are left out."""
+    mtu: int
+    gso_max_segs: int
+    qdiscs: dict[str, str]
 
-    qdiscs: and classes, "htb class"; options in hexadecimal digits; those that nobody made are left out. initcwnd: of
-    the routes with a gateway, in order and each value once; 0 where a route has none of its own.
-    """
-    devices: Json = {}
-    windows: Json = {}
-    family = socket.AF_INET6 if ip.version(network.description) == 6 else socket.AF_INET
+
+class Found(NamedTuple):
+    """devices: {"node/device": what the kernel says of it}; initcwnd: {node: windows} of the routes with a gateway, in
+    order and each value once; 0 where a route has none of its own."""
+    devices: dict[str, Device]
+    initcwnd: dict[str, list[int]]
+
+
+def read(network: Network) -> Found:
+    """Of all nodes."""
+    devices: dict[str, Device] = {}
+    windows: dict[str, list[int]] = {}
+    family = socket.AF_INET6 if network.description.ip_version == 6 else socket.AF_INET
     for node in network.node_names():
         with network.in_namespace(node):
             asking = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
@@ -54,7 +61,7 @@ def read(network: Network) -> Json:
                     if kind in _WITH_CLASSES:
                         devices[names[index]]["qdiscs"].setdefault(handle, f"{kind} class {options}")
             windows[node] = sorted(set(_windows(asking, family)))
-    return {"devices": devices, "initcwnd": windows}
+    return Found(devices, windows)
 
 
 def _links(asking: socket.socket) -> Iterator[tuple[int, str, int, int]]:

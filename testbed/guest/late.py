@@ -3,14 +3,15 @@
 import ctypes
 import os
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from testbed.guest import congestion_controls, devices, leaks
 from topologies.linux.namespace import get_offloads, read_sysctl
 from topologies.linux.network import Network
 
-Json = dict[str, Any]
+#: {name: value}
+_Values = Mapping[str, object]
 
 _TAINTED = "/proc/sys/kernel/tainted"
 #: klogctl(2)
@@ -42,55 +43,62 @@ def more_mb(before_kb: int, after_kb: int) -> int:
     return max(0, after_kb - before_kb) // _KEPT_STEP_KB * (_KEPT_STEP_KB >> 10)
 
 
-def read(network: Network, before: Json, kept_before_kb: int, modules: Sequence[str] = ()) -> Json:
-    """What of checks.json is another at the end; before: its contents, and the memory that the kernel had; modules:
-    congestion controls that are not the kernel's own.
+class Before(NamedTuple):
+    """What was so before the traffic: of devices, of the kernel and of its modules ({module: {parameter: value}}); and
+    memory of the kernel, in kB."""
+    found: devices.Found
+    machine_sysctls: Mapping[str, str]
+    parameters: Mapping[str, Mapping[str, str]]
+    kept_kb: int
+
+
+def read(network: Network, before: Before, modules: Sequence[str] = ()) -> dict[str, object]:
+    """What is another at the end; modules: congestion controls that are not the kernel's own.
 
     {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask,
     "kept_more_mb": memory, "trouble": [lines], "kept_of_connections": {module: bytes of each}}
     """
-    found = devices.read(network)
-    sections: dict[str, tuple[Json, Json]] = {
-        "machine_sysctls": (before["machine_sysctls"], {name: read_sysctl(name) for name in before["machine_sysctls"]}),
+    was, now = before.found, devices.read(network)
+    sections: dict[str, tuple[_Values, _Values]] = {
+        "machine_sysctls": (before.machine_sysctls, {name: read_sysctl(name) for name in before.machine_sysctls}),
         "parameters": _flat({name: (values, congestion_controls.read_parameters(name))
-                             for name, values in before["congestion_controls"]["parameters"].items()}),
-        "initcwnd": (before["initcwnd"], found["initcwnd"]),
-        **{name: _each(before["devices"], found["devices"], name) for name in ("gso_max_segs", "mtu")},
-        "qdiscs": _flat({name: (one["qdiscs"], found["devices"].get(name, {"qdiscs": {}})["qdiscs"])
-                         for name, one in before["devices"].items()})}
-    nodes: dict[str, tuple[Json, Json]] = {}
-    offloads: Json = {}
-    for node, values in before["sysctls"].items():
+                             for name, values in before.parameters.items()}),
+        "initcwnd": (was.initcwnd, now.initcwnd),
+        "gso_max_segs": ({name: one["gso_max_segs"] for name, one in was.devices.items()},
+                         {name: one["gso_max_segs"] for name, one in now.devices.items()}),
+        "mtu": ({name: one["mtu"] for name, one in was.devices.items()},
+                {name: one["mtu"] for name, one in now.devices.items()}),
+        "qdiscs": _flat({name: (one["qdiscs"], now.devices[name]["qdiscs"] if name in now.devices else {})
+                         for name, one in was.devices.items()})}
+    nodes: dict[str, tuple[_Values, _Values]] = {}
+    offloads: dict[str, dict[str, bool]] = {}
+    for node, values in network.observed_sysctls.items():
         with network.in_namespace(node):
             nodes[node] = values, {name: read_sysctl(name) for name in values}
-            for place in before["offloads"]:
+            for place in network.offloads:
                 if place.startswith(f"{node}/"):
                     offloads[place] = get_offloads(place.partition("/")[2])
-    sections |= {"sysctls": _flat(nodes), "offloads": (before["offloads"], offloads)}
+    sections |= {"sysctls": _flat(nodes), "offloads": (network.offloads, offloads)}
     mask = tainted()
-    return {"changed": {section: changed for section, (was, now) in sections.items()
-                        if (changed := {name: [was.get(name), now.get(name)] for name in {**was, **now}
-                                        if was.get(name) != now.get(name)})},
-            "read": {section: len(now) for section, (_, now) in sections.items()},
-            "kept_more_mb": more_mb(kept_before_kb, kept_kb()), "tainted": mask,
+    return {"changed": {section: changed for section, (first, last) in sections.items()
+                        if (changed := {name: [first.get(name), last.get(name)] for name in {**first, **last}
+                                        if first.get(name) != last.get(name)})},
+            "read": {section: len(last) for section, (_, last) in sections.items()},
+            "kept_more_mb": more_mb(before.kept_kb, kept_kb()), "tainted": mask,
             "trouble": _trouble() if mask & _WRONG else [],
             **({"kept_of_connections": _kept_of_connections(network, modules)} if modules else {})}
 
 
-def _kept_of_connections(network: Network, modules: Sequence[str]) -> Json:
+def _kept_of_connections(network: Network, modules: Sequence[str]) -> dict[str, float]:
     with network.in_namespace(next(iter(network.sysctls))):
         return {name: leaks.kept_bytes(name, kept_kb) for name in modules}
 
 
-def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:
+def _flat(of: Mapping[str, tuple[_Values, _Values]]) -> tuple[_Values, _Values]:
     """One mapping of "place name" for each, out of one for each place."""
     both = [{f"{place} {name}": value for place, pair in of.items() for name, value in pair[which].items()}
             for which in (0, 1)]
     return both[0], both[1]
-
-
-def _each(before: Json, after: Json, key: str) -> tuple[Json, Json]:
-    return {name: one[key] for name, one in before.items()}, {name: one[key] for name, one in after.items()}
 
 
 def _trouble() -> list[str]:

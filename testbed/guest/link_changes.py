@@ -8,27 +8,30 @@ import abc
 import socket
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Generic, TypeVar
 
 from testbed.probes._netlink import INGRESS, Qdisc
 from topologies.links import varying, wires
+from topologies.links.records import Change, Link, Network as Description
 from topologies.linux import tc, tc_messages
 from topologies.linux.network import Network, wire_device
 from topologies.linux.rtnetlink import raise_error
 from traffic.io.clock import now_ns
 
-Json = dict[str, Any]
+_What = TypeVar("_What")
+#: of a table
+Row = list[int | float | str]
 _NEVER_US = 10**15
 
 
-class AtTimes(abc.ABC):
+class AtTimes(abc.ABC, Generic[_What]):
     """What is done at given times, in the manner of a probe: `sample` is called when the next one is due.
 
     due: (time in us, number of the link, what) in any order; rows: what was done, as `do` tells it.
     """
 
-    def __init__(self, due: Iterable[tuple[int, int, Any]]) -> None:
-        self.rows: list[list[Any]] = []
+    def __init__(self, due: Iterable[tuple[int, int, _What]]) -> None:
+        self.rows: list[Row] = []
         self._due = sorted(due, key=lambda entry: entry[:2], reverse=True)
         self._called_for_us = 0
         #: from the instant for which `sample` is called to the next one
@@ -46,55 +49,54 @@ class AtTimes(abc.ABC):
         """When the experiment has ended: what still waits may go."""
 
     @abc.abstractmethod
-    def do(self, at_us: int, number: int, what: Any) -> list[Any]:
+    def do(self, at_us: int, number: int, what: _What) -> Row:
         """Do it; a row of a table."""
 
 
-class LinkChanges(AtTimes):
+class LinkChanges(AtTimes[Change]):
     """The changes of all links. rows: those of raw/link_changes.csv.gz, in ns of the clock in the first column."""
 
-    def __init__(self, network: Network, description: Json, timer_period_us: int) -> None:
+    def __init__(self, network: Network, description: Description, timer_period_us: int) -> None:
         self._timer_period_us = timer_period_us
-        self._links = [_Changing(network, link) for link in description["links"] if varying.changes(link)]
-        super().__init__((change["at_us"], number, change) for number, one in enumerate(self._links)
-                         for change in varying.changes(one.link))
+        self._links = [_Changing(network, link) for link in description.links if link.schedule]
+        super().__init__((change.at_us, number, change) for number, one in enumerate(self._links)
+                         for change in one.link.schedule)
 
     def release(self) -> None:
         for link in self._links:
             link.release()
 
-    def do(self, at_us: int, number: int, what: Json) -> list[Any]:
+    def do(self, at_us: int, number: int, what: Change) -> Row:
         return self._links[number].apply(at_us, what, self._timer_period_us)
 
 
 class _Changing:
     """A link that changes: its two devices, each in its node's namespace."""
 
-    def __init__(self, network: Network, link: Json) -> None:
+    def __init__(self, network: Network, link: Link) -> None:
         self.link, self._state = link, varying.initial(link)
-        with network.in_namespace(link["from"]):
-            self._sending = Tc(link["device"])
+        with network.in_namespace(link.from_node):
+            self._sending = Tc(link.device)
             # the gate of a link with a trace is that of TracedLinks; while it is down it has no opportunities
-            self._gate = Waker(link["device"]) if tc.gated(link) and not link.get("opportunities") else None
-        with network.in_namespace(link["to"]):
-            self._wire = Tc(wire_device(link["peer_device"]))
-            self._chosen = Qdisc(socket.if_nametoindex(link["peer_device"]), INGRESS, shared=self._wire.socket)
+            self._gate = Waker(link.device) if tc.gated(link) and link.opportunities is None else None
+        with network.in_namespace(link.to_node):
+            self._wire = Tc(wire_device(link.peer_device))
+            self._chosen = Qdisc(socket.if_nametoindex(link.peer_device), INGRESS, shared=self._wire.socket)
         self._before = self._counters()
 
-    def apply(self, due_us: int, change: Json, timer_period_us: int) -> list[Any]:
+    def apply(self, due_us: int, change: Change, timer_period_us: int) -> Row:
         """Make a change; a row of the table."""
-        link, before = self.link, dict(self._state)
-        self._state.update({name: change[name] for name in varying.QUANTITIES if name in change})
-        state = self._state
-        new = {name for name in varying.QUANTITIES if state[name] != before[name]}
+        link, before = self.link, self._state
+        state = self._state = varying.changed(before, change)
+        new = {name for name in varying.QUANTITIES if getattr(state, name) != getattr(before, name)}
         egress, wire = [], []
         if "rate_bps" in new:
-            egress.append(tc_messages.rate(self._sending.ifindex, state["rate_bps"], timer_period_us))
-        if "limit" in new:
-            egress.append(tc_messages.limit(self._sending.ifindex, link["queue"], state["limit"],
+            egress.append(tc_messages.rate(self._sending.ifindex, state.rate_bps, timer_period_us))
+        if "limit" in new and state.limit is not None:
+            egress.append(tc_messages.limit(self._sending.ifindex, link.queue, state.limit,
                                             tc.queue_parent(link)))
         if "up" in new and self._gate:
-            egress.append(tc_messages.gate(self._sending.ifindex, link, state["up"]))
+            egress.append(tc_messages.gate(self._sending.ifindex, link, state.up))
         if new & {"rate_bps", "loss_percent"}:
             wire.append(tc_messages.wire(self._wire.ifindex, link, state))
         if "delay_us" in new:
@@ -102,10 +104,11 @@ class _Changing:
         self._sending.change(egress)
         self._wire.change(wire)
         t_ns, counted = now_ns(), [now - then for now, then in zip(self._counters(), self._before)]
-        if "up" in new and state["up"] and self._gate:
+        if "up" in new and state.up and self._gate:
             self._gate.wake()
-        return [t_ns, due_us, link["name"], *(int(state[name]) if name == "up" else state[name]
-                                              for name in varying.QUANTITIES), *counted]
+        limit = link.limit if state.limit is None else state.limit
+        return [t_ns, due_us, link.name, state.rate_bps, state.delay_us, state.loss_percent, limit, int(state.up),
+                *counted]
 
     def release(self) -> None:
         """Let everything through."""

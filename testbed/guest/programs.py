@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
-_Program = dict[str, Any]
+from traffic.workload.records import Program
+
 _Process = subprocess.Popen[bytes]
 #: Programs that can be one are one for each so many threads: what their receivers read into is there at once, 0.5 MB
 #: for each (traffic/greedy/ends.py).
@@ -34,23 +35,23 @@ class ProgramFailed(Exception):
 
 
 class _Network(Protocol):
-    def in_namespace(self, name: str) -> AbstractContextManager[Any]: ...
+    def in_namespace(self, name: str) -> AbstractContextManager[None]: ...
 
     def open_namespace(self, name: str) -> int: ...
 
 
-def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
+def processes(programs: Sequence[Program]) -> list[list[Program]]:
     """Which programs are one process where computing takes no time, in their order: those of a component that only have
     a few threads each (`Program` of traffic/workload). One has one of each node: accounts are told apart by that."""
-    made: list[list[_Program]] = []
-    filled: dict[tuple[str, str], tuple[list[_Program], int]] = {}
+    made: list[list[Program]] = []
+    filled: dict[tuple[str, str], tuple[list[Program], int]] = {}
     for program in programs:
-        key, threads = (program.get("component", ""), program["module"]), program.get("threads", 0)
+        key, threads = (program.component, program.module), program.threads
         if not threads:
             made.append([program])
             continue
         process, before = filled.get(key, ([], _MOST_THREADS))
-        if before + threads > _MOST_THREADS or any(one["node"] == program["node"] for one in process):
+        if before + threads > _MOST_THREADS or any(one.node == program.node for one in process):
             process, before = [], 0
             made.append(process)
         process.append(program)
@@ -72,11 +73,11 @@ def _namespaces(network: _Network, nodes: Sequence[str]) -> Iterator[list[int]]:
 class Programs:
     """The traffic programs of a run, each in its node's namespace."""
 
-    def __init__(self, network: _Network, programs: Sequence[Sequence[_Program]], project_dir: str, log_dir: str,
+    def __init__(self, network: _Network, programs: Sequence[Sequence[Program]], project_dir: str, log_dir: str,
                  preload: str | None = None) -> None:
-        """programs: lists of {"node", "module", "arguments"} that are a process each; preload: a library that they are
+        """programs: lists of those that are a process each; preload: a library that they are
         started with."""
-        self._running: list[tuple[Sequence[_Program], _Process, BinaryIO]] = []
+        self._running: list[tuple[Sequence[Program], _Process, BinaryIO]] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
@@ -87,13 +88,13 @@ class Programs:
         try:
             for number, group in enumerate(programs):
                 first = group[0]
-                log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
-                nodes = [program["node"] for program in group] if len(group) > 1 else []
-                with network.in_namespace(first["node"]), _namespaces(network, nodes) as descriptors:
+                log = open(os.path.join(log_dir, f"program-{number}-{first.node}.log"), "w+b")
+                nodes = [program.node for program in group] if len(group) > 1 else []
+                with network.in_namespace(first.node), _namespaces(network, nodes) as descriptors:
                     arguments = [word for program, descriptor in zip(group, descriptors) for word in (
-                        program["node"], str(descriptor), *program["arguments"])]
+                        program.node, str(descriptor), *program.arguments)]
                     process = subprocess.Popen(
-                        [*_python(first["module"], project_dir), *(arguments or first["arguments"])],
+                        [*_python(first.module, project_dir), *(arguments or first.arguments)],
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/",
                         pass_fds=descriptors)
                 self._running.append((group, process, log))
@@ -123,9 +124,9 @@ class Programs:
             if process.poll():
                 raise ProgramFailed(self._describe(group, process, log, f"ended with status {process.returncode}"))
 
-    def finish(self, timeout_s: float) -> list[dict[str, Any]]:
+    def finish(self, timeout_s: float) -> list[dict[str, object]]:
         """Wait for all of them to end by themselves, each so long; returns their accounts, in order."""
-        accounts = []
+        accounts: list[dict[str, object]] = []
         for group, process, log in self._running:
             try:
                 output, _ = process.communicate(timeout=timeout_s)
@@ -138,7 +139,7 @@ class Programs:
             if word != "done":
                 raise ProgramFailed(self._describe(group, process, log, f"ended with {last!r} instead of an account"))
             said = json.loads(account or "{}")
-            accounts += [{"node": program["node"], **(said if len(group) == 1 else said[program["node"]])}
+            accounts += [{"node": program.node, **(said if len(group) == 1 else said[program.node])}
                          for program in group]
         return accounts
 
@@ -157,12 +158,12 @@ class Programs:
             log.close()
 
     @staticmethod
-    def _describe(group: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:
+    def _describe(group: Sequence[Program], process: _Process, log: BinaryIO, what: str) -> str:
         if process.poll() is None:
             process.kill()
             process.wait()
         log.seek(0)
         words = log.read()[-2000:].decode("utf-8", "replace").strip()
         others = f" and {len(group) - 1} other nodes" if len(group) > 1 else ""
-        return f"{group[0]['module']} on {group[0]['node']}{others} {what}" + (
+        return f"{group[0].module} on {group[0].node}{others} {what}" + (
             f":{chr(10) if chr(10) in words else ' '}{words}" if words else "")

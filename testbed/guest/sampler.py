@@ -3,12 +3,23 @@
 import heapq
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Protocol
 
 from traffic.io.clock import now_ns
 
 
-def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Callable[[int], None],
+class Sampled(Protocol):
+    """What is called every interval_us; it may have a sample_until, too (testbed/probes/__init__.py)."""
+
+    @property
+    def interval_us(self) -> int:
+        """From this call to the next one."""
+
+    def sample(self, __t_us: int) -> None:
+        """The time is so much."""
+
+
+def run(samplers: Sequence[Sampled], t0_ns: int, duration_us: int, every_second: Callable[[int], None],
         before_last: Callable[[], object]) -> dict[int, int]:
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
 

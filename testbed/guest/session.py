@@ -2,20 +2,21 @@
 """A session at Mininet's command line: a terminal of its own, and what is said there (testbed/guest/shell.py)."""
 import os
 import termios
-from typing import Any
+
+from testbed.guest.job import Job
 
 #: what whoever opened the terminal hears first: the network stands
 READY = b"\x06"
 
 
-def serve(job: dict[str, Any], work_dir: str, terminal: str) -> bool:
+def serve(job: Job, work_dir: str, terminal: str) -> bool:
     """Carry out the session of `job` on the terminal of that name, as the first process of a session of processes.
 
     True if a given command named no node. What goes wrong is raised, with standard error as it was before.
     """
     log = os.dup(2)
     try:
-        _take(terminal, echo=job["session"]["interactive"])
+        _take(terminal, echo=job.session is not None and job.session.interactive)
         # not before: Mininet's command line takes standard input as it finds it
         from testbed.guest import shell
         failed = shell.run(job, work_dir, lambda: os.write(1, READY))

@@ -7,45 +7,46 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from mininet.cli import CLI
 from mininet.log import error
+from mininet.net import Mininet
 
 from testbed.core import ip
 from testbed.guest import congestion_controls, tuning
+from testbed.guest.job import Job
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.settings import MachineSettings
 from topologies.linux.network import Network
 
 
-def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool:
+def run(job: Job, work_dir: str, ready: Callable[[], object]) -> bool:
     """Build the network of `job` and obey whoever is at the terminal; True if a given command named no node.
 
-    job: as for a run, without traffic, and "session": {"interactive", "commands": what to do instead of asking, or
-    None, "terminal": its type, "welcome"}. ready(): called when the network stands.
+    ready(): called when the network stands.
     """
-    session = job["session"]
-    os.environ["TERM"] = session["terminal"]
+    session, description = job.session, job.network
+    assert session is not None                  # of a run there is nobody at a terminal
+    os.environ["TERM"] = session.terminal
     with MachineSettings() as machine:
-        for name, value in tuning.machine_sysctls(job["network"]).items():
+        for name, value in tuning.machine_sysctls(description).items():
             machine.sysctl(name, value)
         congestion_controls.make_available(job, work_dir, machine)
-        if job["network"].get("cells"):
+        if description.cells:
             from testbed.guest import air
             air.load(job, work_dir)
-        with Network(job["network"], job["sysctls"], job["timer_period_us"], shells=True) as network:
+        with Network(description, job.sysctls, job.timer_period_us, shells=True) as network:
             for node in network.net.hosts:
                 # Mininet's would end everything at the first byte that is no text
                 node.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            changes = LinkChanges(network, job["network"], job["timer_period_us"])
+            changes = LinkChanges(network, description, job.timer_period_us)
             ready()
             with _followed(changes):
-                if session["interactive"]:
-                    print(session["welcome"], flush=True)
+                if session.interactive:
+                    print(session.welcome, flush=True)
                     _Shell(network.net)         # a slip of the user's is none of the session's
                     return False
-                return _Script(network.net, _lines(session["commands"])).failed
+                return _Script(network.net, _lines(session.commands)).failed
 
 
 @contextlib.contextmanager
@@ -70,7 +71,7 @@ def _followed(changes: LinkChanges) -> Iterator[None]:
         thread.join()
 
 
-def _lines(commands: list[str] | None) -> Iterable[str]:
+def _lines(commands: Iterable[str] | None) -> Iterable[str]:
     """The commands given, or those that come in; the commands' own programs have nothing to read."""
     lines = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -105,7 +106,7 @@ class _Shell(CLI):                  # type: ignore[misc]
 class _Script(_Shell):
     """The same for commands that nobody types."""
 
-    def __init__(self, net: Any, lines: Iterable[str]) -> None:
+    def __init__(self, net: Mininet, lines: Iterable[str]) -> None:
         self._lines = lines
         self._silence = os.pipe()           # a standard input in which never anything is
         super().__init__(net, stdin=os.fdopen(self._silence[0]))

@@ -7,7 +7,7 @@ TcpExtListenDrops, ...
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 _FILES = ("/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat")
 #: of IPv6, a counter in each line: Ip6InReceives, Udp6InDatagrams, ...
@@ -24,7 +24,7 @@ Counters = dict[str, int]
 class _Network(Protocol):
     def node_names(self) -> Iterable[str]: ...
 
-    def in_namespace(self, name: str) -> AbstractContextManager[Any]: ...
+    def in_namespace(self, name: str) -> AbstractContextManager[None]: ...
 
 
 class Snmp:
@@ -54,7 +54,7 @@ class Snmp:
                 found[name] = read()
         return found
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """For raw/snmp.json: {"measure_from_us", "readings", "nodes": {node: {counter: [value at each reading]}}}.
 
         What no node has counted is left out.

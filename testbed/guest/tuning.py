@@ -2,10 +2,11 @@
 """Kernel settings of a run: what is pinned so that the congestion control is what differs."""
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from testbed.core.fields import FieldError
+from testbed.core.record import Record
 from topologies.links import varying
+from topologies.links.records import Network
 from topologies.linux.namespace import sysctl_path
 from traffic.workload.assign import SOURCE_PORTS, host_defaults, host_variants
 from traffic.workload.records import Flow, Variant
@@ -27,8 +28,15 @@ _KEPT_US = 60_000_000
 CONNECTION_PLACES = "net.ipv4.tcp_child_ehash_entries"
 _DEFAULT_CCA = "net.ipv4.tcp_congestion_control"
 
-Network = Mapping[str, Any]
-Settings = dict[str, Any]
+Settings = dict[str, int | str]
+
+
+class Hosts(Record):
+    """What a scenario says of its hosts, as far as it is the kernel's settings (topologies/links/end_hosts.py)."""
+    slow_start_after_idle: int
+    ecn: int
+    sack: int
+    sysctls: Mapping[str, int | str]
 
 
 def socket_buffer_bytes(network: Network) -> int:
@@ -37,17 +45,17 @@ def socket_buffer_bytes(network: Network) -> int:
     Anything smaller would make flows limited by their windows rather than by their
     congestion control; those that still are get flagged by the checks.
     """
-    bottlenecks = {link["name"]: link for link in network["links"] if link["bottleneck"]}
+    bottlenecks = {link.name: link for link in network.links if link.bottleneck}
     rate_bps = max((varying.most(link, "rate_bps") for link in bottlenecks.values()), default=0)
-    more_us = {link["name"]: varying.most(link, "delay_us") - link["delay_us"] for link in network["links"]}
-    rtt_us = max((path["base_rtt_us"] + sum(more_us[name] for name in (*path["hops"], *path["hops_back"]))
-                  for path in network["paths"]), default=0)
-    queue_bytes = max((sum(bottlenecks[name]["capacity_bytes"] for name in hops if name in bottlenecks)
-                       for path in network["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
+    more_us = {link.name: varying.most(link, "delay_us") - link.delay_us for link in network.links}
+    rtt_us = max((path.base_rtt_us + sum(more_us[name] for name in (*path.hops, *path.hops_back))
+                  for path in network.paths), default=0)
+    queue_bytes = max((sum(bottlenecks[name].capacity_bytes for name in hops if name in bottlenecks)
+                       for path in network.paths for hops in (path.hops, path.hops_back)), default=0)
     return min(_MOST_BUFFER_BYTES, max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes)))
 
 
-def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
+def connection_places(flows: Iterable[Flow]) -> int:
     """Places for the busiest host in every host's table of connections: a power of two.
 
     Each namespace has a table of its own, so that a packet's socket is found without looking at those of other hosts,
@@ -55,13 +63,13 @@ def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
     """
     wanted: dict[str, float] = {}
     for flow in flows:
-        if flow.get("transport") == "udp":
+        if flow.transport == "udp":
             continue
-        if flow.get("kind") == "program":           # whatever it does
+        if flow.kind == "program":           # whatever it does
             return _UNKNOWN_PLACES
-        share = min(1.0, _KEPT_US / (flow["stop_us"] - flow["start_us"]))
-        for node in (flow["sender"], flow["receiver"]):
-            wanted[node] = wanted.get(node, 0.0) + (flow.get("connections") or 1) * share
+        share = min(1.0, _KEPT_US / (flow.stop_us - flow.start_us))
+        for node in (flow.sender, flow.receiver):
+            wanted[node] = wanted.get(node, 0.0) + (flow.connections or 1) * share
     most = int(max(wanted.values(), default=0.0))
     places = 1 << (most - 1).bit_length()
     return min(_MOST_PLACES, max(_LEAST_PLACES, places, min(4 * places, _ROOMY_PLACES)))
@@ -100,25 +108,24 @@ def machine_sysctls(network: Network, places: int = 0, own_machine: bool = False
     }
 
 
-def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[Variant],
-                 flows: Sequence[Mapping[str, Any]]) -> dict[str, Settings]:
+def node_sysctls(network: Network, hosts: Hosts, variants: Sequence[Variant],
+                 flows: Sequence[Flow]) -> dict[str, Settings]:
     """{node: {sysctl: value}}: the settings of every node's namespace.
 
-    hosts: the scenario's section of that name; variants: records of testbed/scenario/ccas.py; flows: flow records.
+    hosts: the scenario's section of that name.
     FieldError if flows that want different settings share a host.
     """
     settings, buffer_bytes = {}, socket_buffer_bytes(network)
     shared = _hosts_of_several_components(flows)
-    thresholds = {node["name"] for node in network["nodes"] if "initial_ssthresh" in node}
-    names = [node["name"] for node in network["nodes"]]
-    defaults = host_defaults(names, [Flow(flow) for flow in flows], [Variant(one) for one in variants])
-    for node, used in host_variants(
-            names, [Flow(flow) for flow in flows], [Variant(one) for one in variants]).items():
+    thresholds = {node.name for node in network.nodes if node.initial_ssthresh is not None}
+    names = [node.name for node in network.nodes]
+    defaults = host_defaults(names, flows, variants)
+    for node, used in host_variants(names, flows, variants).items():
         first, *others = (_host_sysctls(buffer_bytes, variant, hosts) for variant in used)
         for variant, other in zip(used[1:], others):
             for key in first.keys() | other.keys():
                 if first.get(key) != other.get(key):
-                    raise FieldError("cca", f"{used[0]['name']} and {variant['name']} want different {key}, but have "
+                    raise FieldError("cca", f"{used[0].name} and {variant.name} want different {key}, but have "
                                             f"flows on the same host {node}: use paths between different hosts")
         first[_DEFAULT_CCA] = defaults[node]
         if node in shared:
@@ -131,30 +138,30 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
     return settings
 
 
-def _hosts_of_several_components(flows: Iterable[Mapping[str, Any]]) -> set[str]:
+def _hosts_of_several_components(flows: Iterable[Flow]) -> set[str]:
     """Hosts that send connections of a flow of many, and something of another component."""
     components: dict[str, set[str]] = {}
     many = set()
     for flow in flows:
-        for end in (flow["sender"], flow["receiver"]):
-            components.setdefault(end, set()).add(flow["component"])
-        if flow["source"] is not None:
-            many.add(flow["sender"])
+        for end in (flow.sender, flow.receiver):
+            components.setdefault(end, set()).add(flow.component)
+        if flow.source is not None:
+            many.add(flow.sender)
     return {node for node in many if len(components[node]) > 1}
 
 
-def _host_sysctls(buffer_bytes: int, variant: Variant, hosts: Mapping[str, Any]) -> Settings:
+def _host_sysctls(buffer_bytes: int, variant: Variant, hosts: Hosts) -> Settings:
     settings: Settings = {
         # one connection must not inherit ssthresh or RTT from an earlier one
         "net.ipv4.tcp_no_metrics_save": 1,
-        "net.ipv4.tcp_slow_start_after_idle": int(hosts["slow_start_after_idle"]),
+        "net.ipv4.tcp_slow_start_after_idle": int(hosts.slow_start_after_idle),
         "net.ipv4.tcp_autocorking": 0,
         # 1 MiB up to 6.12, 4 MiB later: pinned, since TCP small queues shape bursts
         "net.ipv4.tcp_limit_output_bytes": 1048576,
         "net.ipv4.tcp_rmem": f"4096 131072 {buffer_bytes}",
         "net.ipv4.tcp_wmem": f"4096 65536 {buffer_bytes}",
-        "net.ipv4.tcp_ecn": int(hosts["ecn"]),
-        "net.ipv4.tcp_sack": int(hosts["sack"]),
+        "net.ipv4.tcp_ecn": int(hosts.ecn),
+        "net.ipv4.tcp_sack": int(hosts.sack),
         "net.ipv4.tcp_timestamps": 1,
         # a burst of arrivals is traffic here, not an attack
         "net.ipv4.tcp_syncookies": 0,
@@ -165,7 +172,7 @@ def _host_sysctls(buffer_bytes: int, variant: Variant, hosts: Mapping[str, Any])
         "net.ipv4.ip_local_port_range": "1024 65535",
         "net.ipv4.icmp_ratelimit": 0,
     }
-    settings.update(hosts["sysctls"])
+    settings.update(hosts.sysctls)
     # last: they are what makes the variant what its name says
-    settings.update(variant["sysctls"])
+    settings.update(variant.sysctls)
     return settings

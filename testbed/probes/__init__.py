@@ -4,16 +4,15 @@
 A probe file has two halves that never run in the same process, and says what can be set:
 
 * `Options` is a dataclass of testbed/core/fields.py: what a scenario may say of the probe.
-* `Sampler(settings, network, description, work_dir)` runs inside the kernel under test,
+* `Sampler(options, network, description, work_dir)` runs inside the kernel under test,
   with the standard library only. It opens what it needs (`open()`), is called at absolute
   deadlines every `interval_us` (`sample(t_us)`), and writes binary files to `work_dir`,
-  cheaply: every system call there is dear. `settings` are the scenario's, `network` the Mininet
+  cheaply: every system call there is dear. `network` is the Mininet
   network with its namespaces, `description` what raw/network.json holds. What `close()` returns, a
   dict for JSON, is in raw/guest.json (`probes`), and may be {}.
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
   into the CSV files of docs/reference/run-folder.md: `raw_files.write_table(table, raw_dir, name)`, with the
-  columns of `raw_tables.TABLES[name]` (see cpu.py). `context` is of testbed/engines/_kernel_engine.py:
-  settings, network, flows, `t0_ns` (CLOCK_MONOTONIC when the experiment began), timing.
+  columns of `raw_tables.TABLES[name]` (see cpu.py). `context`: testbed/probes/_context.py.
 
 A probe may have a kernel module that makes it cheaper: `MODULE` names its C file or folder in this folder; several
 probes may have the same. Engines that build modules load it before `Sampler` is made; without it the probe measures the
@@ -30,8 +29,26 @@ Files whose names start with an underscore are helpers.
 """
 import importlib
 import pathlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Protocol
+
+
+class Sampler(Protocol):
+    """What runs in the guest, see above."""
+
+    @property
+    def interval_us(self) -> int:
+        """From a call of `sample` to the next one."""
+
+    def open(self) -> None:
+        """Before the first call."""
+
+    def sample(self, __t_us: int) -> None:
+        """Take a sample; the time is so much."""
+
+    def close(self) -> Mapping[str, object]:
+        """After the last call; a note for raw/guest.json."""
 
 
 def names() -> list[str]:
@@ -48,7 +65,7 @@ def module_sources(names: Iterable[str]) -> dict[pathlib.Path, list[str]]:
     return found
 
 
-def load(name: str) -> Any:
+def load(name: str) -> ModuleType:
     """A probe's module; ValueError if there is none."""
     if name not in names():
         raise ValueError(f"no probe {name!r}; there are: {', '.join(names())}")

@@ -6,16 +6,17 @@ takes any port, at their senders.
 """
 import ipaddress
 import struct
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
+
+from traffic.workload.records import Flow
 
 
 class Owners:
     """The flows of a run, to be found by their packets."""
 
-    def __init__(self, flows: Collection[Mapping[str, Any]]) -> None:
-        self._receivers = {(_packed(flow["dst"]), flow["dport"]): flow["flow"] for flow in flows}
-        self._listening_senders = {(_packed(flow["src"]), flow["dport"]): flow["flow"] for flow in flows}
+    def __init__(self, flows: Collection[Flow]) -> None:
+        self._receivers = {(_packed(flow.dst), flow.dport): flow.flow for flow in flows}
+        self._listening_senders = {(_packed(flow.src), flow.dport): flow.flow for flow in flows}
         self._known: dict[bytes, tuple[int, int]] = {}
 
     def of(self, ends: bytes) -> tuple[int, int]:

@@ -10,7 +10,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from testbed.core import fields
 
@@ -138,7 +137,7 @@ class RingSampler:
         for ring in self.rings:
             ring.drain()
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> dict[str, object]:
         """The rest, and how many packets there was no room for."""
         lost = sum(ring.close() for ring in self.rings)
         note_clocks(self._clocks)

@@ -5,9 +5,14 @@ import os
 import pathlib
 import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING
 
-Json = dict[str, Any]
+from topologies.links.records import Link
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from topologies.linux.network import Network
 
 DEVICE, FILE = "/dev/queue_meter", "queue_meter.bin"
 # as in queues/meter.c: struct queue, struct sampling, _IOW('q', 1, u64), _IOWR('q', 2, struct sampling), EVERY
@@ -34,7 +39,7 @@ class Meter:
     intervals_us: (link of network.json, time between two readings; 0: all readings there are) of each queue.
     """
 
-    def __init__(self, network: Any, intervals_us: list[tuple[Json, int]], work_dir: str) -> None:
+    def __init__(self, network: "Network", intervals_us: list[tuple[Link, int]], work_dir: str) -> None:
         self._network, self._intervals_us = network, intervals_us
         self._path = f"{work_dir}/{FILE}"
         self._file = open(self._path, "wb", buffering=0)
@@ -46,8 +51,8 @@ class Meter:
         """OSError if one of the queues is of a kind that the module does not read."""
         self._device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
         for link, interval_us in self._intervals_us:
-            with self._network.in_namespace(link["from"]):
-                index = link["ifindex"] or socket.if_nametoindex(link["device"])
+            with self._network.in_namespace(link.from_node):
+                index = link.ifindex or socket.if_nametoindex(link.device)
                 # of bottlenecks also what they hold between two readings
                 os.write(self._device, _QUEUE.pack(index, not interval_us, interval_us * 1000))
         self._note(_EVERY)
@@ -90,7 +95,7 @@ class Meter:
         os.unlink(self._path)
 
 
-def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
+def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> "list[np.ndarray]":
     """Arrays of (t_us, number of the link, bytes and packets sent and drops since the start, backlog in bytes and in
     packets). counts: how many of the queues, in their order, belong into which array."""
     import numpy as np
@@ -109,7 +114,7 @@ def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
     return found
 
 
-def held(path: pathlib.Path, queues: int, watched: int, t0_ns: int) -> Any:
+def held(path: pathlib.Path, queues: int, watched: int, t0_ns: int) -> "np.ndarray":
     """Array of (t_us, number of the link, integral of the backlog over time since the start in packets x us and in
     bytes x us, the most packets and bytes since the reading before) of the first queues, those that are watched."""
     import numpy as np
@@ -132,7 +137,7 @@ def held(path: pathlib.Path, queues: int, watched: int, t0_ns: int) -> Any:
                      *(readings[name].astype(np.int64) for name in ("most_packets", "most_bytes"))], axis=1)
 
 
-def rows_so_far(path: pathlib.Path, queues: int, watched: int) -> Any:
+def rows_so_far(path: pathlib.Path, queues: int, watched: int) -> "np.ndarray":
     """The same as `rows` of the first queues, those that are watched, while the file is being written: time counts
     from the first reading of the run."""
     start, readings = _readings(path, queues)
@@ -142,12 +147,12 @@ def rows_so_far(path: pathlib.Path, queues: int, watched: int) -> Any:
     return found[found[:, 1] < watched]
 
 
-def _readings(path: pathlib.Path, queues: int) -> tuple[Any, Any]:
+def _readings(path: pathlib.Path, queues: int) -> "tuple[np.ndarray, np.ndarray]":
     """(those before traffic, one of each queue; those of the run)"""
     import numpy as np
     readings = np.fromfile(path, np.dtype(_READING))
     return readings[:queues], readings[queues:]
 
 
-def _t_us(readings: Any, t0_ns: int) -> Any:
+def _t_us(readings: "np.ndarray", t0_ns: int) -> "np.ndarray":
     return (readings["when"].astype("int64") - t0_ns) // 1000

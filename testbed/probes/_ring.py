@@ -10,7 +10,13 @@ import os
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: (timestamps in ns, ids, byte offsets, bytes)
+_Batch = tuple["np.ndarray", "np.ndarray", "np.ndarray", "np.ndarray"]
 
 _TRACING = "/sys/kernel/tracing"
 PAGE_BYTES = 4096
@@ -101,7 +107,7 @@ class TraceSampler:
     def sample(self, t_us: int) -> None:
         self._trace.drain()
 
-    def close(self) -> dict[str, int]:
+    def close(self) -> dict[str, object]:
         return {"lost_events": self._trace.close()}
 
 
@@ -120,7 +126,7 @@ def read_format(path: pathlib.Path) -> tuple[int, dict[str, Field]]:
     return int(number.group(1)), fields
 
 
-def decode(work_dir: pathlib.Path, name: str, pages_at_once: int = 1 << 14) -> Iterator[tuple[Any, Any, Any, Any]]:
+def decode(work_dir: pathlib.Path, name: str, pages_at_once: int = 1 << 14) -> Iterator[_Batch]:
     """Yield (timestamps in ns, ids, byte offsets, bytes) of a TraceInstance per batch of pages, in the order of time.
 
     offsets are where each event's fields start in `bytes` (a numpy uint8 array). The events of several CPUs
@@ -146,7 +152,7 @@ def decode(work_dir: pathlib.Path, name: str, pages_at_once: int = 1 << 14) -> I
            np.concatenate(raws))
 
 
-def _batches(path: pathlib.Path, pages_at_once: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _batches(path: pathlib.Path, pages_at_once: int) -> Iterator[_Batch]:
     """The batches of one CPU's file."""
     import numpy as np
     with open(path, "rb") as f:
@@ -156,10 +162,11 @@ def _batches(path: pathlib.Path, pages_at_once: int) -> Iterator[tuple[Any, Any,
                 return
             if len(data) % PAGE_BYTES:
                 raise ValueError(f"{path}: ends in the middle of a page")
-            yield _decode_pages(np.frombuffer(data, dtype=np.uint8), np)
+            yield _decode_pages(np.frombuffer(data, dtype=np.uint8))
 
 
-def _decode_pages(raw: Any, np: Any) -> tuple[Any, Any, Any, Any]:
+def _decode_pages(raw: "np.ndarray") -> _Batch:
+    import numpy as np
     words = raw.view("<u4")
     pages = raw.size // PAGE_BYTES
     page_words = PAGE_BYTES // 4
@@ -168,9 +175,9 @@ def _decode_pages(raw: Any, np: Any) -> tuple[Any, Any, Any, Any]:
     # the low bits of `commit` are the length; the highest ones flag lost events
     end = first + 4 + (words[first + 2].astype(np.int64) & 0xFFFFFF) // 4
     at = first + _PAGE_HEADER_BYTES // 4
-    order: list[Any] = []
-    times: list[Any] = []
-    found: list[Any] = []
+    order: "list[np.ndarray]" = []
+    times: "list[np.ndarray]" = []
+    found: "list[np.ndarray]" = []
     alive = np.flatnonzero(at < end)
     step = 0
     while alive.size:
@@ -208,7 +215,7 @@ def _decode_pages(raw: Any, np: Any) -> tuple[Any, Any, Any, Any]:
     return np.concatenate(times)[sequence].astype(np.int64), ids, starts, raw
 
 
-def column(raw: Any, starts: Any, field: Field) -> Any:
+def column(raw: "np.ndarray", starts: "np.ndarray", field: Field) -> "np.ndarray":
     """One field of all events at `starts` as an integer array; field = (offset, size, signed)."""
     import numpy as np
     offset, size, signed = field

@@ -11,15 +11,18 @@ import os
 import pathlib
 import socket
 from array import array
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from testbed.probes._netlink import Qdisc
 from topologies import standards
+from topologies.links.records import Cell, Network as Description
 from topologies.wireless import air_accounts
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 #: (of each station the counters of COUNTED and what waits, ns in which anybody was on the air)
 Reading = tuple[list[list[int]], int]
 
@@ -38,19 +41,19 @@ class Options:
     interval_us: int = fields.time(default=100_000, least=1000)
 
 
-def validate(_options: Options, network: Json) -> None:
+def validate(_options: Options, network: Description) -> None:
     """FieldError in a network without radios."""
-    if not network.get("cells"):
+    if not network.cells:
         raise fields.FieldError("", "this network has no radios: leave the probe out")
 
 
 class Sampler:
     """Reads the file of each cell's module."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        self.interval_us = settings.get("interval_us", 100_000)
-        self._paths = [air_accounts.path(cell) for cell in description["cells"]]
-        self._queues = [_queues(network, cell) for cell in description["cells"]]
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        self.interval_us = options.interval_us
+        self._paths = [air_accounts.path(cell) for cell in description.cells]
+        self._queues = [_queues(network, cell) for cell in description.cells]
         self._file = open(f"{work_dir}/air.bin", "wb")
 
     def open(self) -> None:
@@ -69,7 +72,7 @@ class Sampler:
                              waiting, busy_ns - busy_before))
         rows.tofile(self._file)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self._file.close()
         for file in self._counters:
             os.close(file)
@@ -78,11 +81,11 @@ class Sampler:
         return {}
 
 
-def _queues(network: Any, cell: Mapping[str, Any]) -> list[Qdisc]:
+def _queues(network: "Network", cell: Cell) -> list[Qdisc]:
     """Of all stations what waits at their devices; [] where it waits in the stack, which the module counts."""
     standard, found = standards.of(cell), []
-    for station in cell["stations"] if standard.QUEUE_AT_DEVICE else ():
-        with network.in_namespace(station["node"]):
+    for station in cell.stations if standard.QUEUE_AT_DEVICE else ():
+        with network.in_namespace(station.node):
             found.append(Qdisc(socket.if_nametoindex(standard.queue_device(station))))
     return found
 
@@ -102,7 +105,7 @@ def parse(text: str) -> Reading:
     return [[row[name] for name in (*COUNTED, "queued")] for row in rows], busy_ns
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     import numpy as np
     import pandas as pd
 
@@ -110,10 +113,10 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     columns = ["t_us", "cell", "node", *COUNTED, "queued", _BUSY]
     rows = np.fromfile(work_dir / "air.bin", dtype="<i8").reshape(-1, len(columns))
     table = pd.DataFrame(rows, columns=columns)
-    cells = context["network"]["cells"]
-    owners = {(number, place): station["node"] for number, cell in enumerate(cells)
-              for place, station in enumerate(cell["stations"])}
-    names = [cell["name"] for cell in cells]
+    cells = context.network.cells
+    owners = {(number, place): station.node for number, cell in enumerate(cells)
+              for place, station in enumerate(cell.stations)}
+    names = [cell.name for cell in cells]
     table["node"] = [owners[number, place] for number, place in zip(table["cell"], table["node"])]
     table["cell"] = [names[number] for number in table["cell"]]
     table["airtime_us"], table["busy_us"] = table.pop("airtime_ns") / 1000, table.pop(_BUSY) / 1000

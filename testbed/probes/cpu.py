@@ -8,11 +8,15 @@ import dataclasses
 import glob
 import pathlib
 from array import array
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields, no_idle
+from topologies.links.records import Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 _INTERVAL_US = 100_000
 #: /proc/stat counts in ticks of USER_HZ, which is 100 everywhere
@@ -32,8 +36,8 @@ class Options:
 class Sampler:
     """Reads /proc/stat, /proc/schedstat and /proc/net/softnet_stat."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        self.interval_us = settings.get("interval_us", _INTERVAL_US)
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        self.interval_us = options.interval_us
         self._timer_period_us = network.timer_period_us
         self._file = open(f"{work_dir}/cpu.bin", "wb")
         self._start: dict[int, list[int]] = {}
@@ -50,7 +54,7 @@ class Sampler:
                                       for value, start in zip(values, before))])
         rows.tofile(self._file)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self._file.close()
         paths = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
         return {"timer_period_us": self._timer_period_us,
@@ -109,7 +113,7 @@ def schedstat(text: str) -> dict[int, int]:
             if words and words[0].startswith("cpu")}
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     import numpy as np
     import pandas as pd
 

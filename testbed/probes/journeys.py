@@ -12,13 +12,17 @@ IPv6 has no such number: there it is TCP's time stamp, in ms, and the first of e
 import collections
 import pathlib
 import struct
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from testbed.probes._owners import Owners
 from testbed.probes._packets import FRAMES, Ring, RingSampler, SumOptions, noted_ns, records, tcp
+from topologies.links.records import Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 #: headers of IPv6 or IPv4 and TCP with their options
 _SNAP_BYTES = 100
@@ -33,7 +37,7 @@ Options = SumOptions
 class Sampler(RingSampler):
     """Rings at what leaves each host and what arrives there."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
         super().__init__(f"{work_dir}/{_CLOCKS}")
         for node, device, leaving in _devices(description):
             with network.in_namespace(node):
@@ -42,16 +46,16 @@ class Sampler(RingSampler):
                                        ip_only=True))
 
 
-def _devices(description: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+def _devices(description: Description) -> Iterator[tuple[str, str, bool]]:
     """(host, device, whether only what leaves it is looked at) of all hosts' devices."""
     from topologies.linux.network import wire_device
-    hosts = {node["name"] for node in description["nodes"] if node["role"] == "host"}
-    for link in description["links"]:
-        if link["from"] in hosts:
-            yield from ((link["from"], device, True) for device in (link["device"], wire_device(link["device"])))
-    for cell in description.get("cells", ()):
-        yield from ((station["node"], station["device"], False) for station in cell["stations"]
-                    if station["node"] in hosts)
+    hosts = {node.name for node in description.nodes if node.role == "host"}
+    for link in description.links:
+        if link.from_node in hosts:
+            yield from ((link.from_node, device, True) for device in (link.device, wire_device(link.device)))
+    for cell in description.cells:
+        yield from ((station.node, station.device, False) for station in cell.stations
+                    if station.node in hosts)
 
 
 class _Segment(NamedTuple):
@@ -85,11 +89,11 @@ def _time_stamp(options: bytes) -> bytes:
     return b""
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     import pandas as pd
 
     from testbed.core.raw_files import write_table
-    interval_us = context["settings"].get("interval_us", 100_000)
+    interval_us = context.options.interval_us
     rows = [{"t_us": sent_ns // 1000 // interval_us * interval_us, "flow": flow, "backward": backward, "bytes": size,
              "delay_us": None if delay_ns is None else delay_ns / 1000}
             for sent_ns, flow, backward, size, delay_ns in _journeys(work_dir, context)]
@@ -103,11 +107,11 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     write_table(summed.round({"mean_us": 3, "min_us": 3, "max_us": 3}), raw_dir, "journeys")
 
 
-def _journeys(work_dir: pathlib.Path, context: Json) -> Iterator[tuple[int, int, int, int, int | None]]:
+def _journeys(work_dir: pathlib.Path, context: "Context[Options]") -> Iterator[tuple[int, int, int, int, int | None]]:
     """(when it was sent, ns; flow; whether it is the receiver's; bytes of its IP packet; ns until it arrived, None if
     it did not) of each segment with data that is of a flow and was sent before the end."""
-    network, t0_ns = context["network"], context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
-    owners = Owners([flow for flow in context["flows"] if flow["transport"] == "tcp"])
+    network, t0_ns = context.network, context.t0_ns + noted_ns(work_dir / _CLOCKS)
+    owners = Owners([flow for flow in context.flows if flow.transport == "tcp"])
     sent: list[tuple[int, _Segment]] = []
     arrived: dict[tuple[bytes, bytes], collections.deque[int]] = collections.defaultdict(collections.deque)
     for node, device, _ in _devices(network):
@@ -124,7 +128,7 @@ def _journeys(work_dir: pathlib.Path, context: Json) -> Iterator[tuple[int, int,
     for times in arrived.values():
         if len(times) > 1:
             times.extend(sorted(times.popleft() for _ in range(len(times))))
-    end_ns = t0_ns + context["duration_us"] * 1000
+    end_ns = t0_ns + context.timing.duration_us * 1000
     for time_ns, segment in sorted(sent, key=lambda one: one[0]):
         flow, backward = owners.of(segment.ends)
         if not flow or time_ns >= end_ns:
@@ -133,7 +137,7 @@ def _journeys(work_dir: pathlib.Path, context: Json) -> Iterator[tuple[int, int,
         yield (time_ns - t0_ns, flow, backward, segment.ip_bytes, times.popleft() - time_ns if times else None)
 
 
-def _packed_addresses(network: Mapping[str, Any], node: str) -> set[bytes]:
+def _packed_addresses(network: Description, node: str) -> set[bytes]:
     import ipaddress
-    return {ipaddress.ip_address(address).packed for one in network["nodes"] if one["name"] == node
-            for address in one["addresses"]}
+    return {ipaddress.ip_address(address).packed for one in network.nodes if one.name == node
+            for address in one.addresses}

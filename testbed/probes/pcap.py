@@ -8,12 +8,16 @@ behind the wire (docs/howto/captures.md).
 """
 import dataclasses
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields, ip, pcap_files
 from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records, slot_bytes
+from topologies.links.records import Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 #: packets of a device between two looks at most, and memory for them: of whole jumbo frames there are fewer
 _FRAMES, _ROOM_BYTES = 1 << 14, 1 << 25
@@ -34,22 +38,22 @@ class Options:
 class Sampler(RingSampler):
     """Two rings for each device of the nodes: what leaves it, and what its wire brings."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
         from topologies.linux.network import wire_device
-        self.interval_us = settings.get("interval_us", 10_000)
+        self.interval_us = options.interval_us
         super().__init__(f"{work_dir}/{_CLOCKS}")
-        wanted, snap = _nodes(settings, description), settings.get("snap_bytes", 96)
+        wanted, snap = _nodes(options, description), options.snap_bytes
         frames = min(_FRAMES, _ROOM_BYTES // slot_bytes(snap))
-        for link in description["links"]:
-            if link["from"] in wanted:
-                with network.in_namespace(link["from"]):
+        for link in description.links:
+            if link.from_node in wanted:
+                with network.in_namespace(link.from_node):
                     self.rings += [Ring(device, outgoing(snap), snap, frames, f"{work_dir}/capture-{device}")
-                                   for device in (link["device"], wire_device(link["device"]))]
+                                   for device in (link.device, wire_device(link.device))]
 
 
-def validate(options: Options, network: Json) -> None:
+def validate(options: Options, network: Description) -> None:
     """FieldError if the network has no such node."""
-    known = [node["name"] for node in network["nodes"]]
+    known = [node.name for node in network.nodes]
     for name in options.nodes:
         if name not in known:
             raise fields.FieldError("nodes", f"no node {name}; there are: {', '.join(known)}")
@@ -57,24 +61,24 @@ def validate(options: Options, network: Json) -> None:
     if options.snap_bytes < headers:
         raise fields.FieldError("snap", f"at least {headers} B expected, which Ethernet, IPv{ip.version(network)} and "
                                         "TCP take")
-    largest = ip.ETHERNET_BYTES + max(map(ip.mtu_of, network["links"]), default=ip.MTU_BYTES)
+    largest = ip.ETHERNET_BYTES + max(map(ip.mtu_of, network.links), default=ip.MTU_BYTES)
     if options.snap_bytes > largest:
         raise fields.FieldError("snap", f"at most {largest} B expected, the largest frame of the network's links")
 
 
-def _nodes(settings: Json, description: Json) -> set[str]:
+def _nodes(options: Options, description: Description) -> set[str]:
     """The nodes whose devices are captured."""
-    return set(settings.get("nodes") or [node["name"] for node in description["nodes"] if node["role"] == "host"])
+    return set(options.nodes or [node.name for node in description.nodes if node.role == "host"])
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     """One file for each device, of both its ways, in experiment time; packets from before traffic are left out."""
     from testbed.core.raw_files import packed
     from topologies.linux.network import wire_device
-    t0_ns = context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
-    snap, kind = context["settings"].get("snap_bytes", 96), context["settings"].get("format", "pcap")
-    for link in context["network"]["links"]:
-        device = link["device"]
+    t0_ns = context.t0_ns + noted_ns(work_dir / _CLOCKS)
+    snap, kind = context.options.snap_bytes, context.options.format
+    for link in context.network.links:
+        device = link.device
         # of one instant what arrives is the first
         paths = [work_dir / f"capture-{one}" for one in (wire_device(device), device)]
         if not paths[0].exists():

@@ -12,13 +12,17 @@ import pathlib
 import socket
 from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from testbed.probes import _queue_meter
 from testbed.probes._netlink import Qdisc
+from topologies.links.records import Link, Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 SampleUntil = Callable[[int, int, int], tuple[int, int]]
 
 #: what engines with modules load before the probe is opened, if it can be built for their kernel
@@ -40,9 +44,9 @@ class Sampler:
     """Reads the root qdisc of every link. `sample_until` is None where the module is not there or reads none of
     the queues."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        self.interval_us = settings.get("interval_us", 10_000)
-        edge_interval_us = settings.get("edge_interval_us", 1_000_000)
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        self.interval_us = options.interval_us
+        edge_interval_us = options.edge_interval_us
         bottlenecks, edges = (_links(description, bottleneck) for bottleneck in (True, False))
         self._queues: _queue_meter.Meter | _Asked
         self._ask: Callable[[], _Asked] = lambda: _Asked(bottlenecks, edges, edge_interval_us, network, work_dir)
@@ -67,7 +71,7 @@ class Sampler:
     def sample(self, t_us: int) -> None:
         self._queues.read(t_us)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self._queues.close()
         return {"counts_backlog": True} if isinstance(self._queues, _queue_meter.Meter) else {}
 
@@ -75,7 +79,7 @@ class Sampler:
 class _Asked:
     """Netlink's answers: those of bottlenecks each time, those of edges when they are due."""
 
-    def __init__(self, bottlenecks: list[Json], edges: list[Json], edge_interval_us: int, network: Any,
+    def __init__(self, bottlenecks: list[Link], edges: list[Link], edge_interval_us: int, network: "Network",
                  work_dir: str) -> None:
         self._edge_interval_us, self._edges_due_us = edge_interval_us, 0
         self._bottlenecks = _Queues(bottlenecks, network, f"{work_dir}/queue.bin")
@@ -99,7 +103,7 @@ class _Asked:
 class _Queues:
     """Readings of some links' queues, and the file that they go to."""
 
-    def __init__(self, links: list[Json], network: Any, path: str) -> None:
+    def __init__(self, links: list[Link], network: "Network", path: str) -> None:
         self._links, self._network = links, network
         self._file = open(path, "wb")
         self._rows = array("q")
@@ -109,11 +113,11 @@ class _Queues:
         """Open what is read; counters go on from the checks before the run, and start at zero here."""
         sockets: dict[str, socket.socket] = {}
         for link in self._links:
-            with self._network.in_namespace(link["from"]):
+            with self._network.in_namespace(link.from_node):
                 # those of bottlenecks were chosen when the network was built
-                index = link["ifindex"] or socket.if_nametoindex(link["device"])
-                self._qdiscs.append(Qdisc(index, shared=sockets.get(link["from"])))
-            sockets[link["from"]] = self._qdiscs[-1].socket
+                index = link.ifindex or socket.if_nametoindex(link.device)
+                self._qdiscs.append(Qdisc(index, shared=sockets.get(link.from_node)))
+            sockets[link.from_node] = self._qdiscs[-1].socket
         self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
 
     def read(self, t_us: int) -> None:
@@ -137,26 +141,26 @@ class _Queues:
             qdisc.close()
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     import numpy as np
     import pandas as pd
 
     from testbed.core import raw_tables
     from testbed.core.raw_files import write_table
-    links = [_links(context["network"], bottleneck) for bottleneck in (True, False)]
+    links = [_links(context.network, bottleneck) for bottleneck in (True, False)]
     metered = work_dir / _queue_meter.FILE
-    both = _queue_meter.rows(metered, [len(some) for some in links], context["t0_ns"]) if metered.exists() else [
+    both = _queue_meter.rows(metered, [len(some) for some in links], context.t0_ns) if metered.exists() else [
         np.fromfile(work_dir / f"{name}.bin", dtype="<i8").reshape(-1, _COLUMNS) for name in ("queue", "edge_queue")]
     for name, some, rows in zip(("queue", "edge_queue"), links, both):
         table = pd.DataFrame(rows, columns=raw_tables.TABLES[name].names())
-        table["link"] = np.array([link["name"] for link in some], dtype=object)[table["link"]]
+        table["link"] = np.array([link.name for link in some], dtype=object)[table["link"]]
         write_table(table, raw_dir, name)
     if metered.exists():
-        rows = _queue_meter.held(metered, sum(map(len, links)), len(links[0]), context["t0_ns"])
+        rows = _queue_meter.held(metered, sum(map(len, links)), len(links[0]), context.t0_ns)
         table = pd.DataFrame(rows, columns=raw_tables.TABLES["backlog"].names())
-        table["link"] = np.array([link["name"] for link in links[0]], dtype=object)[table["link"]]
+        table["link"] = np.array([link.name for link in links[0]], dtype=object)[table["link"]]
         write_table(table, raw_dir, "backlog")
 
 
-def _links(description: Json, bottleneck: bool) -> list[Json]:
-    return [link for link in description["links"] if link["bottleneck"] == bottleneck]
+def _links(description: Description, bottleneck: bool) -> list[Link]:
+    return [link for link in description.links if link.bottleneck == bottleneck]

@@ -18,13 +18,20 @@ import os
 import pathlib
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, forget_cached, read_format
 from topologies import queues
+from topologies.links.records import Link, Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 #: what engines with modules load before the probe is opened, if it can be built for their kernel
 MODULE = "queues"
@@ -40,7 +47,9 @@ _SAMPLED_US, _INTERVAL_US = 1_000_000, 10_000
 #: entries of the log decoded at once
 _AT_ONCE = 1 << 17
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
-_Events = tuple[Any, Any, Any, Any]
+_Events = tuple["np.ndarray", "np.ndarray", "np.ndarray", "np.ndarray"]
+#: arrays: when packets left, ns; how long they had been there, ns; ifindex of the queue
+_Sojourns = tuple["np.ndarray", "np.ndarray", "np.ndarray"]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
 _BEFORE = "net/net_dev_queue"
 
@@ -55,12 +64,12 @@ class Sampler:
     """Has the times summed up or the events traced, and takes what there is every second."""
     interval_us = _SAMPLED_US
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        links = [link for link in description["links"] if link["bottleneck"]]
-        ports = [link["ifindex"] for link in links]
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        links = [link for link in description.links if link.bottleneck]
+        ports = [link.ifindex for link in links]
         denying = [link for link in links if queues.traits(link).may_deny]
         self._events: "_Counted | _Logged | _Traced" = (
-            _Counted(settings.get("interval_us", _INTERVAL_US), ports, bool(denying), work_dir)
+            _Counted(options.interval_us, ports, bool(denying), work_dir)
             if os.path.exists(_DEVICE) else recorder(links, work_dir))
 
     def open(self) -> None:
@@ -73,22 +82,21 @@ class Sampler:
     def sample(self, t_us: int) -> None:
         self._events.sample(t_us)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         return self._events.close()
 
 
-def recorder(links: list[Json], work_dir: str) -> "_Logged | _Traced":
+def recorder(links: list[Link], work_dir: str) -> "_Logged | _Traced":
     """A Sampler of each packet by itself, which `events` reads: for short times."""
-    ports = [link["ifindex"] for link in links]
-    denying = [link["device"] for link in links if queues.traits(link).may_deny]
+    ports = [link.ifindex for link in links]
+    denying = [link.device for link in links if queues.traits(link).may_deny]
     return _Logged(ports, work_dir) if os.path.exists(_LOG) and not denying else _Traced(ports, denying, work_dir)
 
 
 def events(work_dir: pathlib.Path, ports: list[int]) -> Iterator[_Events]:
     """What a recorder left in work_dir of the links with these numbers, batch by batch."""
-    import numpy as np
     log = work_dir / _LOG_FILE
-    return _logged(log, ports, np) if log.exists() else _traced(work_dir, np)
+    return _logged(log, ports) if log.exists() else _traced(work_dir)
 
 
 class _Traced(TraceSampler):
@@ -123,7 +131,7 @@ class _Logged:
             self._file.write(self._view[:length])
         forget_cached(self._file)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self.sample(0)
         self._file.close()
         with open(f"{_PARAMETERS}/lost", encoding="ascii") as file:
@@ -156,7 +164,7 @@ class _Counted:
         while data := os.read(self._device, _READ_BYTES):
             self._file.write(data)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self.sample(0)
         fcntl.ioctl(self._device, _END)
         self.sample(0)
@@ -173,34 +181,32 @@ def bin_edges_ns() -> list[int]:
     return [0, *(math.ceil(1000 * 10 ** (k / 1000)) for k in range(9001))]
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    import numpy as np
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     counts = work_dir / _COUNTS_FILE
     if counts.exists():
         _write(*_counted(counts, context), raw_dir, context)
     else:
-        ports = [link["ifindex"] for link in _bottlenecks(context)]
-        write_tables(_sojourns(events(work_dir, ports), np), raw_dir, context)
+        ports = [link.ifindex for link in _bottlenecks(context)]
+        write_tables(_sojourns(events(work_dir, ports)), raw_dir, context)
 
 
-def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path, context: Json) -> None:
+def write_tables(sojourns: Iterator[_Sojourns], raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     """Both tables from batches (when packets left, ns; how long they had been there, ns; ifindex of the queue).
 
-    context: settings, network, t0_ns (the clock's reading when traffic began) and the timing of the run.
     """
     import numpy as np
     import pandas as pd
-    interval_ns = context["settings"].get("interval_us", _INTERVAL_US) * 1000
-    measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000
-    until_ns = context["duration_us"] * 1000
-    indices = [link["ifindex"] for link in _bottlenecks(context)]
+    interval_ns = context.options.interval_us * 1000
+    measure_from_ns = context.timing.measure_from_us * 1000
+    until_ns = context.timing.duration_us * 1000
+    indices = [link.ifindex for link in _bottlenecks(context)]
     nothing = np.empty(0, np.int64)
     edges_ns = np.array(bin_edges_ns())
     # sums of each batch: what is known of each packet would not fit into memory
     series = [[_summed(nothing, nothing)] for _ in indices]
     spread = [np.zeros(edges_ns.size, dtype=np.int64) for _ in indices]
     for t_ns, sojourn_ns, ifindex in sojourns:
-        t_ns = t_ns - context["t0_ns"]
+        t_ns = t_ns - context.t0_ns
         inside = (t_ns >= 0) & (t_ns < until_ns)
         for place, index in enumerate(indices):
             mine = inside & (ifindex == index)
@@ -212,7 +218,7 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
             for sums in series], spread, raw_dir, context)
 
 
-def _counted(path: pathlib.Path, context: Json) -> tuple[list[Any], list[Any]]:
+def _counted(path: pathlib.Path, context: "Context[Options]") -> "tuple[list[pd.DataFrame], list[np.ndarray]]":
     """For each bottleneck: packets, sum, min and max by number of the interval, and sum of those that were dropped;
     packets by bin of the histogram."""
     import numpy as np
@@ -229,20 +235,21 @@ def _counted(path: pathlib.Path, context: Json) -> tuple[list[Any], list[Any]]:
     return series, counts
 
 
-def _bottlenecks(context: Json) -> list[Json]:
-    return [link for link in context["network"]["links"] if link["bottleneck"]]
+def _bottlenecks(context: "Context[Options]") -> list[Link]:
+    return [link for link in context.network.links if link.bottleneck]
 
 
-def _write(series: list[Any], spread: list[Any], raw_dir: pathlib.Path, context: Json) -> None:
+def _write(series: "list[pd.DataFrame]", spread: "list[np.ndarray]", raw_dir: pathlib.Path,
+           context: "Context[Options]") -> None:
     """Both tables from what `_counted` gives of each bottleneck."""
     import numpy as np
     import pandas as pd
 
     from testbed.core.raw_files import write_table
-    interval_us = context["settings"].get("interval_us", _INTERVAL_US)
+    interval_us = context.options.interval_us
     low_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
     high_us = np.append(low_us[1:], np.nan)
-    names = [link["name"] for link in _bottlenecks(context)]
+    names = [link.name for link in _bottlenecks(context)]
     tables, histograms = [], []
     for name, table, packets in zip(names, series, spread):
         tables.append(pd.DataFrame({
@@ -258,7 +265,7 @@ def _write(series: list[Any], spread: list[Any], raw_dir: pathlib.Path, context:
     write_table(pd.concat(histograms), raw_dir, "sojourn_hist")
 
 
-def _summed(bins: Any, sojourn_ns: Any) -> Any:
+def _summed(bins: "np.ndarray", sojourn_ns: "np.ndarray") -> "pd.DataFrame":
     """Packets, sum, least and most of the times in each row of events of the same bin; those come in order of time."""
     import numpy as np
     import pandas as pd
@@ -268,8 +275,9 @@ def _summed(bins: Any, sojourn_ns: Any) -> Any:
     return pd.DataFrame({"packets": np.diff(first, append=bins.size), **sums}, index=bins[first])
 
 
-def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
+def _logged(path: pathlib.Path, ports: list[int]) -> Iterator[_Events]:
     """The events of a log of queues/log.c, batch by batch."""
+    import numpy as np
     kind, indices = np.dtype([("when", "<u8"), ("packet", "<u8")]), np.array(ports, np.int64)
     with open(path, "rb") as file:
         while data := file.read(kind.itemsize * _AT_ONCE):
@@ -282,8 +290,9 @@ def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
                    indices[number])
 
 
-def _traced(work_dir: pathlib.Path, np: Any) -> Iterator[_Events]:
+def _traced(work_dir: pathlib.Path) -> Iterator[_Events]:
     """The events that were traced, batch by batch."""
+    import numpy as np
     paths = {event: work_dir / f"{event.replace('/', '-')}.format" for event in (*_EVENTS, _BEFORE)}
     (enqueue_id, enqueue), (dequeue_id, dequeue) = (read_format(paths[event]) for event in _EVENTS)
     before_id, before = read_format(paths[_BEFORE]) if paths[_BEFORE].exists() else (-1, enqueue)
@@ -298,8 +307,9 @@ def _traced(work_dir: pathlib.Path, np: Any) -> Iterator[_Events]:
         yield time_ns[ours], skb[ours], is_out[ours], index[ours]
 
 
-def _sojourns(events: Iterator[_Events], np: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield arrays (dequeue time ns, sojourn ns, ifindex) batch by batch."""
+def _sojourns(events: Iterator[_Events]) -> Iterator[_Sojourns]:
+    """Batch by batch."""
+    import numpy as np
     waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
     for time, skb, leaves, index in events:
         still = np.zeros(waiting[0].size, np.int64)
@@ -307,7 +317,7 @@ def _sojourns(events: Iterator[_Events], np: Any) -> Iterator[tuple[Any, Any, An
         leaves, index = np.concatenate([still > 0, leaves]), np.concatenate([still, index])
         # Bring every packet's events together in the order they were recorded (in virtual time
         # many have the same time): an enqueue directly followed by a dequeue is a pair.
-        order = _grouped(skb, np)
+        order = _grouped(skb)
         packet, out = skb[order], leaves[order]
         same = packet[:-1] == packet[1:]
         pair = np.flatnonzero(~out[:-1] & out[1:] & same)
@@ -321,9 +331,10 @@ def _sojourns(events: Iterator[_Events], np: Any) -> Iterator[tuple[Any, Any, An
         waiting = (time[open_], skb[open_])
 
 
-def _grouped(packets: Any, np: Any) -> Any:
+def _grouped(packets: "np.ndarray") -> "np.ndarray":
     """What puts events of the same packet together and leaves them in their order. Addresses are numbered first: numpy
     sorts numbers of 16 bits ten times as fast."""
+    import numpy as np
     import pandas as pd
     numbers, found = pd.factorize(packets)
     return np.argsort(numbers.astype(np.uint16) if len(found) <= 1 << 16 else numbers, kind="stable")

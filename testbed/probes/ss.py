@@ -9,11 +9,15 @@ import dataclasses
 import pathlib
 import shutil
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
+from topologies.links.records import Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 #: meanwhile packets of the same instant move on: such a probe is sampled before the others
 STARTS_PROCESSES = True
@@ -29,10 +33,10 @@ class Options:
 class Sampler:
     """Runs ss in the namespace of every host."""
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        self.interval_us = settings.get("interval_us", 1_000_000)
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        self.interval_us = options.interval_us
         self._network = network
-        self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
+        self._hosts = [n.name for n in description.nodes if n.role == "host"]
         self._file = open(f"{work_dir}/ss.txt", "wb")
 
     def open(self) -> None:
@@ -47,12 +51,12 @@ class Sampler:
                 raise OSError(f"probe ss: {' '.join(_COMMAND)} on {host} ended with status {done.returncode}: {words}")
             self._file.write(b"# t_us=%d node=%s\n" % (t_us, host.encode()) + done.stdout)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self._file.close()
         return {}
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     from testbed.core.raw_files import packed
     with open(work_dir / "ss.txt", "rb") as text, packed(raw_dir / "ss.txt.gz") as file:
         shutil.copyfileobj(text, file)

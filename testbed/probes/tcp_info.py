@@ -10,16 +10,23 @@ import os
 import pathlib
 import socket
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from testbed.core import fields, ip
+from testbed.core import fields
 from testbed.probes._addresses import addresses
 from testbed.probes._netlink import TcpSockets, attributes
 from testbed.probes._ring import forget_cached
+from topologies.links.records import Network as Description
 from topologies.linux.rtnetlink import HEADER
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
+
 
 _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of the dump that follows
 #: bytes of dumps that are decoded at once: a table takes several times as much memory
@@ -55,23 +62,22 @@ class Options:
     buffers: bool = fields.flag(default=False)
 
 
-def hosts_of(network: Json) -> list[str]:
+def hosts_of(network: Description) -> list[str]:
     """All hosts of a network (network.json), in its order."""
-    return [node["name"] for node in network["nodes"] if node["role"] == "host"]
+    return [node.name for node in network.nodes if node.role == "host"]
 
 
-class Sampler:
-    """Dumps the sockets of every host, or of those that are named."""
+class Dumps:
+    """Dumps the sockets of some hosts."""
     FILE = "tcp_info.bin"
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str,
-                 hosts: Sequence[str] | None = None) -> None:
-        self.interval_us = settings.get("interval_us", 1_000_000)
-        self._network = network
-        self._hosts = hosts_of(description) if hosts is None else hosts
+    def __init__(self, interval_us: int, hosts: Sequence[str], network: "Network", description: Description,
+                 work_dir: str) -> None:
+        self.interval_us = interval_us
+        self._network, self._hosts = network, hosts
         self._file = open(f"{work_dir}/{self.FILE}", "wb", buffering=1 << 20)
         self._sockets: list[TcpSockets] = []
-        self._family = socket.AF_INET6 if ip.version(description) == 6 else socket.AF_INET
+        self._family = socket.AF_INET6 if description.ip_version == 6 else socket.AF_INET
 
     def open(self) -> None:
         for host in self._hosts:
@@ -88,20 +94,27 @@ class Sampler:
             sockets.dump_into(write)
         forget_cached(self._file)
 
-    def close(self) -> Json:
+    def close(self) -> dict[str, object]:
         self._file.close()
         for sockets in self._sockets:
             sockets.close()
         return {}
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    names = ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]
-    write_tables(work_dir / Sampler.FILE, raw_dir, names, hosts_of(context["network"]), context["network"])
+class Sampler(Dumps):
+    """Of every host."""
+
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        super().__init__(options.interval_us, hosts_of(description), network, description, work_dir)
+
+
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
+    names = ("tcp_info", "socket_buffers")[:1 + context.options.buffers]
+    write_tables(work_dir / Sampler.FILE, raw_dir, names, hosts_of(context.network), context.network)
 
 
 def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str], hosts: Sequence[str],
-                 network: Json) -> None:
+                 network: Description) -> None:
     """Decode a sampler's file into the tables `names`, which have columns of tcp_info and socket_buffers; hosts: those
     that were sampled, in the sampler's order."""
     import numpy as np
@@ -112,7 +125,7 @@ def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str]
         append = {name: files.enter_context(table_file(raw_dir, name)) for name in names}
         for begin, end in _pieces(dump):
             data = np.fromfile(dump, np.uint8, end - begin, offset=begin)
-            table = _table(data, hosts, ip.version(network))
+            table = _table(data, hosts, network.ip_version)
             for name in names:
                 append[name](table[raw_tables.TABLES[name].names()])
 
@@ -132,7 +145,7 @@ def _pieces(dump: pathlib.Path) -> Iterator[tuple[int, int]]:
     yield begin, at
 
 
-def _table(data: Any, hosts: Sequence[str], ip_version: int) -> Any:
+def _table(data: "np.ndarray", hosts: Sequence[str], ip_version: int) -> "pd.DataFrame":
     """All columns of all sockets of some dumps."""
     import pandas as pd
 
@@ -145,7 +158,7 @@ def _table(data: Any, hosts: Sequence[str], ip_version: int) -> Any:
     return table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
 
 
-def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
+def _groups(data: "np.ndarray") -> "Iterator[tuple[_Layout, np.ndarray, np.ndarray, np.ndarray]]":
     """Yield (layout, offsets, times, node numbers) of the messages that have their attributes in the
     same places. layout: {attribute type: (offset in the message, length)}."""
     import numpy as np
@@ -179,7 +192,7 @@ class _Shapes:
 
     def __init__(self) -> None:
         # size of the message -> (what takes all headers out of one, these headers, shape)
-        self._known: dict[int, list[tuple[struct.Struct, tuple[Any, ...], _Shape]]] = {}
+        self._known: dict[int, list[tuple[struct.Struct, tuple[int, ...], _Shape]]] = {}
 
     def of(self, raw: bytes, at: int, size: int) -> _Shape:
         """((attribute type, offset in the message, length), ...) of a message."""
@@ -200,13 +213,13 @@ class _Shapes:
         return shape
 
 
-def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: Sequence[str],
-            ip_version: int) -> Any:
+def _decode(data: "np.ndarray", layout: _Layout, offsets: "np.ndarray", times_us: "np.ndarray", nodes: "np.ndarray",
+            hosts: Sequence[str], ip_version: int) -> "pd.DataFrame":
     """Table of the messages at `offsets`, which all have the same layout."""
     import numpy as np
     import pandas as pd
 
-    def field(offset: int, code: str, base: int = 0) -> Any:
+    def field(offset: int, code: str, base: int = 0) -> "np.ndarray":
         kind = np.dtype(code)
         rows = data[(offsets + base + offset)[:, None] + np.arange(kind.itemsize)]
         return np.ascontiguousarray(rows).view(kind)[:, 0]
@@ -240,7 +253,7 @@ def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any,
     return pd.DataFrame(columns)
 
 
-def _buffers(columns: Json, queued: Json) -> Json:
+def _buffers(columns: "Mapping[str, np.ndarray]", queued: "Mapping[str, np.ndarray]") -> "dict[str, np.ndarray]":
     """What is under way: tcp_packets_in_flight(), and what applications had written and read until now."""
     sent, left, again = (columns[name].astype("int64") for name in ("unacked", "sacked", "retrans"))
     return {"in_flight": sent - left - columns["lost"].astype("int64") + again,

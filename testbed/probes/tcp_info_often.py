@@ -9,12 +9,16 @@ table of all of them each 20 ms fills a disk.
 """
 import dataclasses
 import pathlib
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from testbed.probes import tcp_info
+from topologies.links.records import Network as Description
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from testbed.probes._context import Context
+    from topologies.linux.network import Network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Options:
     interval_us: int = fields.time(default=100_000, least=100)
 
 
-def validate(options: Options, network: Json) -> None:
+def validate(options: Options, network: Description) -> None:
     """FieldError if the network has no such host."""
     known = tcp_info.hosts_of(network)
     for name in options.hosts:
@@ -33,22 +37,23 @@ def validate(options: Options, network: Json) -> None:
             raise fields.FieldError("hosts", f"no host {name}; there are: {', '.join(known)}")
 
 
-def beside(options: Options, others: Json) -> None:
+def beside(options: Options, others: Mapping[str, object]) -> None:
     """FieldError if tcp_info is not there, or is sampled more often itself: these samples take the place of its own."""
-    every_us = others["tcp_info"]["interval_us"] if "tcp_info" in others else 0
+    of_all = others.get("tcp_info")
+    every_us = of_all.interval_us if isinstance(of_all, tcp_info.Options) else 0
     if options.interval_us > every_us:
         raise fields.FieldError("interval", f"at most that of tcp_info expected, {every_us / 1e6:g} s, not "
                                 f"{options.interval_us / 1e6:g} s" if every_us else "only with tcp_info beside it")
 
 
-class Sampler(tcp_info.Sampler):
-    """Dumps the sockets of the chosen hosts."""
+class Sampler(tcp_info.Dumps):
+    """Of the chosen hosts."""
     FILE = "tcp_info_often.bin"
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        super().__init__(settings, network, description, work_dir, settings["hosts"])
+    def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
+        super().__init__(options.interval_us, options.hosts, network, description, work_dir)
 
 
-def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     write = tcp_info.write_tables
-    write(work_dir / Sampler.FILE, raw_dir, ["tcp_info_often"], context["settings"]["hosts"], context["network"])
+    write(work_dir / Sampler.FILE, raw_dir, ["tcp_info_often"], context.options.hosts, context.network)

@@ -8,7 +8,8 @@ from typing import Protocol, cast
 from testbed.core.errors import UsageError
 from testbed.core.fields import FieldError
 from testbed.core.units import show_rate
-from testbed.guest.tuning import connection_places, node_sysctls
+from testbed.guest.job import Job
+from testbed.guest.tuning import Hosts, connection_places, node_sysctls
 from testbed.scenario import ccas
 from testbed.scenario.ccas import Module
 from topologies.links import varying
@@ -21,9 +22,9 @@ class _Engine(Protocol):
     def find_module(self, sha256: str) -> Module | None: ...
 
 
-def job_parts(engine: _Engine, variants: Sequence[Variant], network: Network, hosts: Mapping[str, object],
-              workload: Workload, work_dir: pathlib.Path) -> dict[str, object]:
-    """{"variants", "modules", "builtin_parameters", "sysctls", "connection_places"} of a job.
+def job_parts(engine: _Engine, variants: Sequence[Variant], network: Network, hosts: Hosts, workload: Workload,
+              work_dir: pathlib.Path) -> Job:
+    """variants, modules, builtin_parameters, sysctls and connection_places of a job.
 
     Puts the modules into work_dir/modules. UsageError if they do not go together.
     """
@@ -45,10 +46,10 @@ def job_parts(engine: _Engine, variants: Sequence[Variant], network: Network, ho
         if module is not None:
             modules[name] = {"name": name, "file": put_module(cast(pathlib.Path, module.file), work_dir),
                              "parameters": parameters}
-    return {"variants": [variant.content() for variant in variants], "modules": list(modules.values()),
-            "sysctls": sysctls, "connection_places": connection_places(workload.flows),
-            "builtin_parameters": {name: parameters for name, parameters in settings.items()
-                                   if parameters and name not in modules}}
+    return Job({"variants": [variant.content() for variant in variants], "modules": list(modules.values()),
+                "sysctls": sysctls, "connection_places": connection_places(workload.flows),
+                "builtin_parameters": {name: parameters for name, parameters in settings.items()
+                                       if parameters and name not in modules}})
 
 
 def put_module(file: pathlib.Path, work_dir: pathlib.Path) -> str:

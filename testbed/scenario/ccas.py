@@ -304,7 +304,7 @@ def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> V
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
             raise _not_there(variant, available, engine)
-        if refusal := engine.refusal(variant.record()):
+        if refusal := engine.refusal(records.Variant(variant.record())):
             raise RunFailed(f"{refusal}, which {variant.name} needs")
         return dataclasses.replace(variant, needs_ecn=variant.kernel_cca in _NEED_ECN)
     try:

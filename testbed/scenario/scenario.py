@@ -386,8 +386,8 @@ def _build(source: YamlFile, parameters: Section, choices: dict[str, list[str]])
     given = cast(dict[str, object], tree["topology"])
     topology = section(source, "topology", lambda: topologies.complete(given))
     section(source, "topology", lambda: topologies.in_time(given, timing.duration_us))
-    resolved = section(source, "topology", lambda: Network(topologies.resolve(given, timing.duration_us)))
-    network = section(source, "hosts", lambda: Network(end_hosts.apply(asked_hosts, resolved.content())))
+    resolved = section(source, "topology", lambda: topologies.resolve(given, timing.duration_us))
+    network = section(source, "hosts", lambda: end_hosts.apply(asked_hosts, resolved))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     sections.sensible(source, components, network, timing)
     hosts, network = usual_jitter.apply(asked_hosts, components, resolved)
@@ -402,4 +402,4 @@ def _build(source: YamlFile, parameters: Section, choices: dict[str, list[str]])
         expect=section(source, "expect", lambda: expectations.decode(
             source.tree.get("expect"), components, timing.prefill_us + timing.warmup_us, timing.duration_us)),
         asked_options=asked, usual_jitter=hosts != asked_hosts and hosts.jitter_us != 0,
-        kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network.content())})))
+        kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))

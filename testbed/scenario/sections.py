@@ -131,8 +131,8 @@ def probes(source: YamlFile, given: object, network: Network) -> dict[str, Secti
                 probe.validate(decoded, network)
             return dict(fields.encode(decoded))
         found[name] = section(source, f"probes.{name}", read)
-    for name, options in found.items():
+    decoded = {name: fields.decode(known_probes.load(name).Options, options) for name, options in found.items()}
+    for name, options in decoded.items():
         if beside := getattr(known_probes.load(name), "beside", None):
-            section(source, f"probes.{name}", functools.partial(
-                beside, fields.decode(known_probes.load(name).Options, options), found))
+            section(source, f"probes.{name}", functools.partial(beside, options, decoded))
     return found

@@ -26,7 +26,7 @@ def apply(hosts: end_hosts.HostsSection, components: Sequence[Mapping[str, objec
     """Hosts whose jitter is decided, and the network (what topologies.resolve gave) with them."""
     if hosts.jitter_us is None:
         hosts = dataclasses.replace(hosts, jitter_us=packet_time_us(components, network))
-    return hosts, Network(end_hosts.apply(hosts, network.content()))
+    return hosts, end_hosts.apply(hosts, network)
 
 
 def packet_time_us(components: Sequence[Mapping[str, object]], network: Network) -> int:
@@ -40,5 +40,5 @@ def without(scenario: Scenario) -> Scenario:
         return scenario
     return dataclasses.replace(
         scenario, usual_jitter=False, hosts={**scenario.hosts, "jitter_us": 0},
-        network=Network(end_hosts.without_jitter(scenario.network.content())),
+        network=end_hosts.without_jitter(scenario.network),
         description=f"{scenario.description} {NOTE}".strip())

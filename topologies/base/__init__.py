@@ -10,13 +10,13 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mininet.topo import Topo
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
-from topologies.links import impairments
+from topologies.links import impairments, records
 from topologies.links.link import Link
 
 # Probes tell bottlenecks' queues apart by interface index, which is not unique across
@@ -80,11 +80,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     """Base of all topologies. Subclasses name the dataclass of their `Section` and override
     `build(section)`, in which they use `host`, `router`, `switch`, `link` and `path`."""
 
-    Section: ClassVar[Any]
+    Section: ClassVar[type]
     #: versions of IP that it can have, the usual one first
     IP_VERSIONS: ClassVar[tuple[int, ...]] = ip.VERSIONS
 
-    def __init__(self, section: Any = None, ip_version: int = 4, until_us: int | None = None) -> None:
+    def __init__(self, section: object = None, ip_version: int = 4, until_us: int | None = None) -> None:
         """until_us: when runs end, for what links have of it."""
         self.ip_version = ip_version
         self._until_us = until_us
@@ -142,7 +142,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         for one, other in ((ends[0], ends[1]), (ends[1], ends[0])):
             self._ports.setdefault(one.node, []).append((one, other))
         self._routing.clear()
-        known_to_mininet: dict[str, Any] = {}
+        known_to_mininet: dict[str, object] = {}
         for number, (port, peer) in enumerate(((ends[0], ends[1]), (ends[1], ends[0])), start=1):
             known_to_mininet |= {
                 f"port{number}": int(port.device.rsplit("eth", 1)[1]), f"addr{number}": port.mac,
@@ -243,11 +243,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         found += [[peer.address, peer.mac, port.device] for port, peer in self.ports_of(node) if port.cell]
         return {"neighbours": found} if found else {}
 
-    def describe(self) -> dict[str, Any]:
-        """The network as a dictionary, as `raw/network.json` holds it."""
+    def describe(self) -> records.Network:
+        """The network as `raw/network.json` holds it."""
         self._check_mtus()
         least = min((port.link.mtu for pair in self.port_pairs for port in pair), default=ip.MTU_BYTES)
-        return {
+        return records.Network({
             **({"ip_version": self.ip_version} if self.ip_version != 4 else {}),
             **({"mtu_bytes": least} if least != ip.MTU_BYTES else {}),
             "nodes": [{"name": name, "role": role, "side": side,
@@ -255,14 +255,14 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                            port.address for port, _ in self.ports_of(name) if port.address)),
                        "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
                       for name, (role, side) in self._roles.items()],
-            "links": [describe_link(port, peer, self._until_us)
+            "links": [describe_link(port, peer, self._until_us).content()
                       for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
             "paths": [{"source": number, "initiator": path.initiator, "acceptor": path.acceptor,
                        "initiator_address": self.address_of(path.initiator),
                        "acceptor_address": self.address_of(path.acceptor),
                        "base_rtt_us": path.base_rtt_us, "hops": path.hops, "hops_back": path.hops_back}
                       for number, path in enumerate(self.paths)],
-        }
+        })
 
     def _check_mtus(self) -> None:
         """FieldError if packets of a link could not be had over it, or not passed on and nobody told."""
@@ -285,7 +285,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                 raise FieldError("mtu", f"{node}: links of {' and '.join(map(str, sorted(mtus)))} B meet at a switch, "
                                         "which tells nobody of packets that are too large; one MTU expected")
 
-    def nodeInfo(self, name: str) -> dict[str, Any]:
+    def nodeInfo(self, name: str) -> dict[str, object]:
         """What Mininet makes a node of when it builds the network itself (topologies/base/mininet_command.py)."""
         from topologies.base import mininet_command
         if self.role(name) == "switch":
@@ -330,13 +330,16 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         return hops
 
 
-def describe_link(port: Port, peer: Port, until_us: int | None = None) -> dict[str, Any]:
-    link = {name: value for name, value in fields.encode(port.link).items()
-            if name not in ("queue", "schedule", "trace", "mtu_bytes")}
+def describe_link(port: Port, peer: Port, until_us: int | None = None) -> records.Link:
+    """A direction of a link as network.json has it."""
+    link: dict[str, object] = {
+        name: value for name, value in fields.encode(port.link).items()
+        if name not in ("queue", "schedule", "trace", "mtu_bytes")}
     if port.link.mtu != ip.MTU_BYTES:
         link["mtu_bytes"] = port.link.mtu
     link |= impairments.record(port.link)
-    return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
-            "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
-            **link, **port.link.during(until_us),
-            "bottleneck": port.bottleneck, "ifindex": port.ifindex, **PLAIN_ENDS}
+    return records.Link({
+        "name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
+        "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
+        **link, **port.link.during(until_us),
+        "bottleneck": port.bottleneck, "ifindex": port.ifindex, **PLAIN_ENDS})

@@ -9,15 +9,15 @@ import dataclasses
 import itertools
 import math
 from ipaddress import ip_network
-from typing import Any
 
 from testbed.core import ip
 from testbed.core.fields import FieldError
 from topologies import standards
 from topologies.base import EmulatedTopo, Port, TopologyError
 from topologies.links.link import Link
+from topologies.links.records import Cell, Network
 from topologies.queues.pfifo import Pfifo
-from topologies.wireless.radio import MOST_STATIONS
+from topologies.wireless.radio import MOST_STATIONS, RadioSection
 
 #: of a station: (node, x in mm, y in mm)
 Place = tuple[str, int, int]
@@ -35,8 +35,8 @@ def grid(names: list[str], spacing_mm: int, first: int = 0) -> list[Place]:
 class WirelessTopo(EmulatedTopo):
     """Base of topologies with radios: `cell` beside what EmulatedTopo has. All wired links are made before."""
 
-    def __init__(self, section: Any = None, ip_version: int = 4, until_us: int | None = None) -> None:
-        self.cells: list[dict[str, Any]] = []
+    def __init__(self, section: object = None, ip_version: int = 4, until_us: int | None = None) -> None:
+        self.cells: list[Cell] = []
         self._relays: set[str] = set()
         self._section = section
         super().__init__(section, ip_version, until_us)
@@ -49,14 +49,14 @@ class WirelessTopo(EmulatedTopo):
     def forwards(self, node: str) -> bool:
         return node in self._relays or super().forwards(node)
 
-    def cell(self, radio: dict[str, Any], places: list[Place], queue_packets: int | None = None) -> None:
+    def cell(self, radio: Cell, places: list[Place], queue_packets: int | None = None) -> None:
         """Add the channel with its stations; radio: RadioSection.describe(); queue_packets: that wait at the device of
         a radio which has a queue. FieldError if there cannot be so many."""
         if self.cells:
             raise TopologyError("one cell only: there is one channel")
         if len(places) > MOST_STATIONS:
             raise FieldError("nodes", f"at most {MOST_STATIONS} stations on a channel")
-        standard = standards.found()[radio["standard"]]
+        standard = standards.found()[radio.standard]
         network = ip_network(ip.link_network(self.ip_version, len(self.port_pairs) + 1))
         addresses = network.hosts()
         ports = [Port(node, f"{node}-{standard.DEVICE}", str(network), str(next(addresses)),
@@ -67,15 +67,15 @@ class WirelessTopo(EmulatedTopo):
             raise TopologyError("a node has one radio")
         for one in ports:
             for other in ports:
-                if one is not other and math.dist(at[one.node], at[other.node]) <= radio["range_mm"]:
+                if one is not other and math.dist(at[one.node], at[other.node]) <= radio.range_mm:
                     self._ports.setdefault(one.node, []).append((one, other))
             self._ports.setdefault(one.node, [])
         self._networks[str(network)] = ports
         self._routing.clear()
         queued = queue_packets if standard.QUEUE_AT_DEVICE else None
-        self.cells.append({"name": "air", **radio, "queue_packets": queued, "stations": [
+        self.cells.append(Cell({"name": "air", **radio.content(), "queue_packets": queued, "stations": [
             {"node": port.node, "device": port.device, "address": port.address, "mac": port.mac,
-             "x_mm": at[port.node][0], "y_mm": at[port.node][1]} for port in ports]})
+             "x_mm": at[port.node][0], "y_mm": at[port.node][1]} for port in ports]}))
 
     def path(self, initiator: str, acceptor: str) -> None:
         try:
@@ -85,15 +85,15 @@ class WirelessTopo(EmulatedTopo):
 
     def _out_of_range(self) -> str:
         """The field to blame: of spacing and range the one that was given."""
-        radio = self._section.radio
+        radio: RadioSection = getattr(self._section, "radio")
         usual = next(one.default for one in dataclasses.fields(radio) if one.name == "range_mm")
         return "spacing" if radio.range_mm == usual and hasattr(self._section, "spacing_mm") else "radio.range"
 
     def _distances(self) -> str:
         cell, = self.cells
-        places = [(one["x_mm"], one["y_mm"]) for one in cell["stations"]]
+        places = [(one.x_mm, one.y_mm) for one in cell.stations]
         apart = [math.dist(*pair) for pair in itertools.combinations(places, 2)]
-        return f"radios reach {cell['range_mm'] / 1000:g} m, and stations are {min(apart) / 1000:g} to " \
+        return f"radios reach {cell.range_mm / 1000:g} m, and stations are {min(apart) / 1000:g} to " \
                f"{max(apart) / 1000:g} m apart"
 
     def routes_of(self, node: str) -> list[tuple[str, str, str]]:
@@ -114,16 +114,16 @@ class WirelessTopo(EmulatedTopo):
         """A node's end of the air, None if it has no radio."""
         return next((port for port, _ in self.ports_of(node) if port.cell), None)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Network:
         described = super().describe()
-        for path in described["paths"]:
-            path["air"] = self._air_on(path["initiator"], path["acceptor"])
-            path["air_back"] = self._air_on(path["acceptor"], path["initiator"])
-        for node in described["nodes"]:
-            if node["name"] in self._relays:
-                node["forwards"] = True
-        mtu_bytes = min([described.pop("mtu_bytes", ip.MTU_BYTES), *(cell["mtu_bytes"] for cell in self.cells)])
-        return {**described, **({"mtu_bytes": mtu_bytes} if mtu_bytes != ip.MTU_BYTES else {}), "cells": self.cells}
+        paths = [path.changed(air=self._air_on(path.initiator, path.acceptor),
+                              air_back=self._air_on(path.acceptor, path.initiator)) for path in described.paths]
+        nodes = [node.changed(forwards=True) if node.name in self._relays else node for node in described.nodes]
+        content = described.changed(nodes=nodes, paths=paths).content()
+        mtu_bytes = min([described.mtu_bytes, *(cell.mtu_bytes for cell in self.cells)])
+        content.pop("mtu_bytes", None)
+        return Network({**content, **({"mtu_bytes": mtu_bytes} if mtu_bytes != ip.MTU_BYTES else {}),
+                        "cells": [cell.content() for cell in self.cells]})
 
     def _air_on(self, source: str, target: str) -> list[list[str]]:
         """[cell, sender, receiver] of each hop over the air."""

@@ -5,12 +5,12 @@ Each field is one property of real hosts that virtual time or the emulation leav
 a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
 """
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from topologies.links import varying
+from topologies.links.records import Link, Network, Node
 from topologies.queues.fq import Fq
 
 #: a first receive window of 65535 bytes holds no more full segments
@@ -21,8 +21,6 @@ _SECOND_US = 10**6
 _DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 #: fields that are settings of the kernel of the same name
 FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
-
-Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,49 +72,48 @@ def _are_sizes(text: str) -> bool:
     return len(sizes) == 3 and sizes == sorted(sizes) and 0 < sizes[0] and sizes[2] < 2**31
 
 
-def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
+def apply(hosts: HostsSection, network: Network) -> Network:
     """The network with its end hosts as they are to be: nodes and links get the keys of docs/reference/run-folder.md.
 
     network: what topologies.resolve gave; it is left as it is. FieldError if a host is named that it does not have.
     """
-    of_hosts = {node["name"] for node in network["nodes"] if node["role"] == "host"}
-    thresholds = hosts.initial_ssthresh or {}
-    for name in thresholds:
+    of_hosts = {node.name for node in network.nodes if node.role == "host"}
+    for name in hosts.initial_ssthresh or {}:
         if name not in of_hosts:
             raise FieldError(f"initial_ssthresh.{name}", f"no host {name}; there are: {_some(of_hosts)}")
-    nodes = [{**node, "initcwnd": hosts.initcwnd, "gso": hosts.offloads == "gso+gro",
-              "wakeup_cost_us": hosts.wakeup_cost_us, **_threshold(thresholds, node["name"])}
-             if node["name"] in of_hosts else node for node in network["nodes"]]
+    merges = hosts.offloads == "gso+gro"
     links = []
-    for link in network["links"]:
-        sends, receives = link["from"] in of_hosts, link["to"] in of_hosts
-        links.append({
-            **link, **(_fair_queue(link) if sends and hosts.qdisc == "fq" else {}),
-            "gso": sends and hosts.offloads == "gso+gro",
-            "jitter_us": hosts.jitter_us or 0 if sends else 0,
-            "coalescing_us": hosts.coalescing_us if receives else 0,
-            "packet_cost_us": hosts.packet_cost_us if receives else 0,
-            "gro": receives and hosts.offloads == "gso+gro"})
-    return {**network, "nodes": nodes, "links": links}
+    for link in network.links:
+        sends, receives = link.from_node in of_hosts, link.to_node in of_hosts
+        queue = _fair_queue(link) if sends and hosts.qdisc == "fq" else {}
+        links.append(link.changed(
+            **queue, gso=sends and merges, jitter_us=hosts.jitter_us or 0 if sends else 0,
+            coalescing_us=hosts.coalescing_us if receives else 0,
+            packet_cost_us=hosts.packet_cost_us if receives else 0, gro=receives and merges))
+    return network.changed(
+        nodes=[_of_host(hosts, node) if node.name in of_hosts else node for node in network.nodes], links=links)
 
 
-def without_jitter(network: Mapping[str, Any]) -> Json:
+def _of_host(hosts: HostsSection, node: Node) -> Node:
+    changed = node.changed(initcwnd=hosts.initcwnd, gso=hosts.offloads == "gso+gro",
+                           wakeup_cost_us=hosts.wakeup_cost_us)
+    threshold = (hosts.initial_ssthresh or {}).get(node.name)
+    return changed if threshold is None else changed.changed(initial_ssthresh=threshold)
+
+
+def without_jitter(network: Network) -> Network:
     """The same network with hosts that have none."""
-    return {**network, "links": [{**link, "jitter_us": 0} for link in network["links"]]}
+    return network.changed(links=[link.changed(jitter_us=0) for link in network.links])
 
 
-def packet_time_us(network: Mapping[str, Any], ways: Iterable[Collection[str]]) -> int:
+def packet_time_us(network: Network, ways: Iterable[Collection[str]]) -> int:
     """The time of a full frame on the slowest link of these ways (names of link directions); 0 where they have none.
 
     As much jitter keeps flows from locking into phases (docs/howto/hosts.md); no more than jitter can be.
     """
-    rates_bps = {link["name"]: varying.nominal_bps(link) for link in network["links"]}
+    rates_bps = {link.name: varying.nominal_bps(link) for link in network.links}
     times_us = [ip.frame_bytes(network, way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]
     return min(round(max(times_us, default=0)), _SECOND_US)
-
-
-def _threshold(thresholds: Mapping[str, int], host: str) -> Json:
-    return {"initial_ssthresh": thresholds[host]} if host in thresholds else {}
 
 
 def _some(hosts: Collection[str]) -> str:
@@ -124,7 +121,7 @@ def _some(hosts: Collection[str]) -> str:
     return ", ".join(names[:12]) + (f" ... ({len(names)})" if len(names) > 12 else "")
 
 
-def _fair_queue(link: Mapping[str, Any]) -> Json:
+def _fair_queue(link: Link) -> dict[str, object]:
     """A queue of the same length that paces; no flow has less of it, so that it drops no more than the one before."""
-    limit = link["capacity_packets"]
-    return Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"], ip.mtu_of(link))
+    limit = link.capacity_packets
+    return Fq(kind="fq", limit=limit, flow_limit=limit).describe(link.rate_bps, link.mtu_bytes)

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sections of a link direction that say what its wire does to packets beside delaying them (docs/howto/links.md)."""
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 
+if TYPE_CHECKING:
+    from topologies.links.link import Link
+
 #: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
 LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
+#: tc's numbers hold no longer times
+MOST_DELAY_US = 274 * 10**6
 _MOST_US = 3600 * 10**6
 #: netem has half of it in nanoseconds of 31 bits
 _MOST_SPREAD_US = 2 * (2**31 - 1) // 1000
@@ -81,13 +86,13 @@ class Retransmission:
     attempts: int = fields.count(default=7, least=1, most=_MOST_ATTEMPTS)
 
 
-LOSS_MODELS: dict[str, type[Any]] = {"gilbert-elliott": GilbertElliott, "periodic": Periodic}
+LOSS_MODELS: dict[str, type[GilbertElliott | Periodic]] = {"gilbert-elliott": GilbertElliott, "periodic": Periodic}
 
 
 @dataclasses.dataclass(frozen=True)
 class Impaired:
     """The fields of a link that say it. All that is None is left out of its record."""
-    loss_model: Any = fields.tagged(LOSS_MODELS, default=None)
+    loss_model: GilbertElliott | Periodic | None = fields.tagged(LOSS_MODELS, default=None)
     duplicate_percent: float | None = fields.percent(default=None, above=0)
     jitter: Jitter | None = fields.section(Jitter, default=None)
     reorder: Reorder | None = fields.section(Reorder, default=None)
@@ -99,7 +104,7 @@ class Impaired:
 NAMES = tuple(field.name for field in dataclasses.fields(Impaired))
 
 
-def check(link: Any) -> None:
+def check(link: "Link") -> None:
     """What needs several fields of a link; FieldError where two of them cannot be had together."""
     delaying = [name for name in ("jitter", "reorder", "retransmission") if getattr(link, name) is not None]
     changing = "schedule" if any(entry.delay_us for entry in link.schedule or ()) else ""
@@ -126,12 +131,12 @@ def check(link: Any) -> None:
                                     f"{link.delay_us} us")
 
 
-def early_us(link: Any) -> int:
+def early_us(link: "Link") -> int:
     """How much earlier than the others reordered packets arrive."""
     return 0 if link.reorder is None else int(link.reorder.time_us(link.frame_bytes * 8e6 / link.rate_bps))
 
 
-def record(link: Any) -> dict[str, Any]:
+def record(link: "Link") -> dict[str, object]:
     """What network.json has of it, with the time that a displacement comes to."""
     found = {name: fields.encoded(getattr(link, name)) for name in NAMES if getattr(link, name) is not None}
     if link.reorder is not None:

@@ -4,22 +4,24 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from topologies import queues
-from topologies.links import impairments, losses, mahimahi, schedule, varying
-from topologies.links.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
+from topologies.links import impairments, losses, mahimahi, records, schedule, varying
+from topologies.links.impairments import LEAST_RATE_BPS, MOST_DELAY_US, MOST_RATE_BPS
+from topologies.links.schedule import MOST_CHANGES, Entry
 
-#: tc's numbers hold no longer times
-MOST_DELAY_US = 274 * 10**6
+_Default = TypeVar("_Default")
+
 #: of links that have none of their own, while a topology's section is read
 _USUAL_MTU: contextvars.ContextVar[int | None] = contextvars.ContextVar("usual_mtu", default=None)
 
 
-def _mtu() -> Any:
-    return fields.size(default=None, least=ip.LEAST_MTU_BYTES[4], most=ip.MOST_MTU_BYTES)
+def _mtu() -> int | None:
+    found: int | None = fields.size(default=None, least=ip.LEAST_MTU_BYTES[4], most=ip.MOST_MTU_BYTES)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +72,6 @@ class Access:
         return Link(rate_bps=self.rate_bps, queue=self.queue, mtu_bytes=self.mtu_bytes, delay_us=delay_us)
 
 
-_SCHEDULE = schedule.entry(
-    fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), fields.time(most=MOST_DELAY_US),
-    (fields.count(least=1, most=queues.MOST), fields.size(least=ip.LEAST_FRAME_BYTES, most=queues.MOST)))
-
-
 @dataclasses.dataclass(frozen=True)
 class Link(impairments.Impaired, Access):
     """One direction of a link. Rates are layer 2 (Ethernet header, no FCS).
@@ -89,9 +86,7 @@ class Link(impairments.Impaired, Access):
     lose_segments: tuple[int, ...] = fields.listing(fields.count(least=1, most=losses.LAST_SEGMENT), default=(),
                                                     distinct=True)
     lose_copies: int = fields.count(default=1, least=1, most=losses.MOST_LOSSES)
-    schedule: tuple[Any, ...] | None = fields.listing(fields.section(_SCHEDULE), default=None, least=1,
-                                                      most=schedule.MOST_CHANGES)
-
+    schedule: tuple[Entry, ...] | None = fields.listing(fields.section(Entry), default=None, least=1, most=MOST_CHANGES)
     trace: str | None = fields.word(default=None)
 
     def __post_init__(self) -> None:
@@ -111,10 +106,10 @@ class Link(impairments.Impaired, Access):
             raise FieldError("lose_segments", f"{len(self.lose_segments)} segments, {self.lose_copies} copies of each: "
                                               f"more than {losses.MOST_LOSSES} losses")
 
-    def during(self, until_us: int | None = None) -> dict[str, Any]:
+    def during(self, until_us: int | None = None) -> dict[str, object]:
         """What a link of network.json has of its trace, schedule and queue, in a run that ends at until_us (None: after
         the trace). FieldError if that cannot be."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         rate_bps = self.rate_bps
         if self.trace is not None:
             try:
@@ -123,7 +118,7 @@ class Link(impairments.Impaired, Access):
                 raise problem.inside("trace") from None
             found["opportunities"] = {"times": [list(one) for one in times], "period_us": period_us}
             # the end and not the beginning, so that whole periods have their rate
-            rate_bps = round(varying.mean_rate_bps(found, 1, 1 + (until_us or period_us or 0)))
+            rate_bps = round(varying.mean_rate_bps(records.Link(found), 1, 1 + (until_us or period_us or 0)))
             if rate_bps:
                 found["trace_bps"] = rate_bps
             elif self.queue.limit_us is not None:
@@ -136,7 +131,7 @@ class Link(impairments.Impaired, Access):
         except FieldError as problem:
             raise problem.inside("queue") from None
 
-    def changes(self, rate_bps: int = 0) -> list[dict[str, Any]]:
+    def changes(self, rate_bps: int = 0) -> list[dict[str, float]]:
         """The schedule as a link of network.json has it; FieldError if there can be none such. rate_bps: by which a
         limit in time is counted."""
         if self.schedule is None:
@@ -144,8 +139,9 @@ class Link(impairments.Impaired, Access):
         if not self.queue.CAN_CHANGE and any(entry.limit or entry.limit_bytes for entry in self.schedule):
             raise FieldError("schedule", f"the limit of a queue {self.queue.kind} cannot change during a run; those "
                                          f"that can: {', '.join(queues.with_changing_limits())}")
-        start = {"rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
-                 "limit": self.queue.hard_limit(rate_bps or self.rate_bps, self.mtu), "up": True}
+        start: schedule.State = {
+            "rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
+            "limit": self.queue.hard_limit(rate_bps or self.rate_bps, self.mtu), "up": True}
         try:
             found = schedule.expand(self.schedule, start, self.queue.IN_BYTES)
         except FieldError as problem:
@@ -181,11 +177,12 @@ def in_time(section: object, end_us: int) -> None:
                 raise problem.inside(str(name)) from None
 
 
-def both_ways(default: Any = fields.REQUIRED) -> Any:
+def both_ways(default: _Default = fields.REQUIRED) -> BothWays | _Default:
     """A field for a link: one section for both directions, or `left_to_right` and `right_to_left` in it."""
     def read(value: object) -> BothWays:
         if isinstance(value, dict) and not {"left_to_right", "right_to_left"} & value.keys():
             link = fields.decode(Link, value)
             return BothWays(left_to_right=link, right_to_left=link)
         return fields.decode(BothWays, value)
-    return fields.custom(read, default)
+    found: BothWays | _Default = fields.custom(read, default)
+    return found

@@ -128,9 +128,9 @@ class Link(Record):
     #: of a link with a trace: its mean rate over the run
     trace_bps: int | None = None
     # of the hosts at its ends
-    jitter_us: int = 0
-    coalescing_us: int = 0
-    packet_cost_us: int = 0
+    jitter_us: int
+    coalescing_us: int
+    packet_cost_us: int
     gso: bool = False
     gro: bool = False
 

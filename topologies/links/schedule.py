@@ -13,12 +13,12 @@ topologies/links/varying.py explains.
 """
 import dataclasses
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from testbed.core import fields
+from testbed.core import fields, ip
 from testbed.core.fields import FieldError
-from topologies.links.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
+from topologies import queues
+from topologies.links.impairments import LEAST_RATE_BPS, MOST_DELAY_US, MOST_RATE_BPS
 
 #: a change takes a few system calls, and its note a row of a table
 MOST_CHANGES = 20_000
@@ -28,9 +28,8 @@ _USUAL_EVERY_US = 100_000
 _TABLE = ("rate_bps", "delay_us", "loss_percent", "limit")
 _SHOWN = {"up": "outages that begin after the end of the one before"}
 
-Json = dict[str, Any]
-#: what a change may set: {name: the decoder of a value}, with the bounds of the link itself
-Bounds = dict[str, Any]
+#: what is so of each quantity; None if nothing is known
+State = dict[str, float | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Walk:
         if self.least_bps >= self.most_bps:
             raise FieldError("most", "more than least expected")
 
-    def values(self, start_bps: int, count: int) -> Iterator[int]:
+    def values(self, start_bps: float, count: int) -> Iterator[int]:
         """The rates after each of `count` steps; the same for the same seed."""
         draws, rate = random.Random(self.seed), float(start_bps)
         for _ in range(count):
@@ -54,26 +53,33 @@ class Walk:
             yield round(rate)
 
 
-def entry(rate: Any, delay: Any, limits: tuple[Any, Any]) -> type[Any]:
-    """The dataclass of one entry of a schedule, with the bounds of rates, delays and limits (in packets, in bytes)."""
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """at: one time or several; each quantity one value, or one for each time."""
+    at_us: tuple[int, ...] = fields.listing(fields.time(most=_LONGEST_US), least=1, most=MOST_CHANGES, single=True)
+    until_us: int | None = fields.time(default=None, most=_LONGEST_US)
+    every_us: int | None = fields.time(default=None, least=_LEAST_EVERY_US, most=_LONGEST_US)
+    rate_bps: tuple[int, ...] | None = fields.listing(
+        fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), default=None, least=1, most=MOST_CHANGES, single=True)
+    delay_us: tuple[int, ...] | None = fields.listing(
+        fields.time(most=MOST_DELAY_US), default=None, least=1, most=MOST_CHANGES, single=True)
+    loss_percent: tuple[float, ...] | None = fields.listing(
+        fields.percent(), default=None, least=1, most=MOST_CHANGES, single=True)
+    limit: tuple[int, ...] | None = fields.listing(
+        fields.count(least=1, most=queues.MOST), default=None, least=1, most=MOST_CHANGES, single=True)
+    limit_bytes: tuple[int, ...] | None = fields.listing(
+        fields.size(least=ip.LEAST_FRAME_BYTES, most=queues.MOST), default=None, least=1, most=MOST_CHANGES,
+        single=True)
+    outage_us: int | None = fields.time(default=None, least=1, most=_LONGEST_US)
+    walk: Walk | None = fields.section(Walk, default=None)
 
-    @dataclasses.dataclass(frozen=True)
-    class Entry:
-        """at: one time or several; each quantity one value, or one for each time."""
-        at_us: tuple[int, ...] = fields.listing(fields.time(most=_LONGEST_US), least=1, most=MOST_CHANGES, single=True)
-        until_us: int | None = fields.time(default=None, most=_LONGEST_US)
-        every_us: int | None = fields.time(default=None, least=_LEAST_EVERY_US, most=_LONGEST_US)
-        rate_bps: tuple[int, ...] | None = _one_or_more(rate)
-        delay_us: tuple[int, ...] | None = _one_or_more(delay)
-        loss_percent: tuple[float, ...] | None = _one_or_more(fields.percent())
-        limit: tuple[int, ...] | None = _one_or_more(limits[0])
-        limit_bytes: tuple[int, ...] | None = _one_or_more(limits[1])
-        outage_us: int | None = fields.time(default=None, least=1, most=_LONGEST_US)
-        walk: Walk | None = fields.section(Walk, default=None)
+    def __post_init__(self) -> None:
+        _check(self)
 
-        def __post_init__(self) -> None:
-            _check(self)
-    return Entry
+    def values(self, quantity: str) -> tuple[float, ...] | None:
+        """Those of a quantity: one, or one for each time."""
+        found: tuple[float, ...] | None = getattr(self, quantity)
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,13 +88,9 @@ class _Begins:
     at_us: tuple[int, ...] = fields.listing(fields.time(most=_LONGEST_US), least=1, most=MOST_CHANGES, single=True)
 
 
-def _one_or_more(kind: Any) -> Any:
-    return fields.listing(kind, default=None, least=1, most=MOST_CHANGES, single=True)
-
-
-def _check(entry: Any) -> None:
+def _check(entry: Entry) -> None:
     """What needs several fields of an entry at once."""
-    tables = {name: getattr(entry, name) for name in (*_TABLE, "limit_bytes") if getattr(entry, name) is not None}
+    tables = {name: values for name in (*_TABLE, "limit_bytes") if (values := entry.values(name)) is not None}
     if not tables and entry.outage_us is None and entry.walk is None:
         raise FieldError("", "says nothing that changes: rate, delay, loss, limit, outage or walk expected")
     if any(later <= earlier for earlier, later in zip(entry.at_us, entry.at_us[1:])):
@@ -113,12 +115,12 @@ def _check(entry: Any) -> None:
         raise FieldError("until", "a ramp of rate, delay, loss or limit, or a walk expected, not both or an outage")
 
 
-def expand(entries: Sequence[Any], start: Json, in_bytes: bool) -> list[Json]:
+def expand(entries: Sequence[Entry], start: State, in_bytes: bool) -> list[dict[str, float]]:
     """All changes in order of time. start: the link before them; in_bytes: how its queue counts.
 
     FieldError (with the number of the entry) if they are not in order, or too many.
     """
-    at: dict[int, Json] = {}
+    at: dict[int, dict[str, float]] = {}
     now, latest = dict(start), dict.fromkeys((*_TABLE, "up"), -1)
     for number, one in enumerate(entries, start=1):
         for name, at_us, value in _of_entry(one, now, in_bytes, number):
@@ -134,10 +136,10 @@ def expand(entries: Sequence[Any], start: Json, in_bytes: bool) -> list[Json]:
     return [{"at_us": at_us, **at[at_us]} for at_us in sorted(at)]
 
 
-def _of_entry(one: Any, now: Json, in_bytes: bool, number: int) -> Iterator[tuple[str, int, Any]]:
+def _of_entry(one: Entry, now: State, in_bytes: bool, number: int) -> Iterator[tuple[str, int, float]]:
     """(quantity, when, value) of each change."""
     for name in _TABLE:
-        values = getattr(one, name)
+        values = one.values(name)
         if name == "limit":
             if (one.limit_bytes if not in_bytes else one.limit) is not None:
                 raise FieldError(f"{number}.limit", f"{'bytes' if in_bytes else 'packets'} expected, as the queue "
@@ -146,10 +148,10 @@ def _of_entry(one: Any, now: Json, in_bytes: bool, number: int) -> Iterator[tupl
         if values is None:
             continue
         if one.until_us is not None:
-            if now[name] is None:
-                raise FieldError(f"{number}.{fields.plain(name)}", "a ramp needs a value to begin with")
-            times = _steps(one)
             begin, end = now[name], values[0]
+            if begin is None:
+                raise FieldError(f"{number}.{fields.plain(name)}", "a ramp needs a value to begin with")
+            times = _steps(one, one.until_us)
             for step, at_us in enumerate(times, start=1):
                 value = begin + (end - begin) * step / len(times)
                 yield name, at_us, value if name == "loss_percent" else round(value)
@@ -160,20 +162,21 @@ def _of_entry(one: Any, now: Json, in_bytes: bool, number: int) -> Iterator[tupl
         for at_us in one.at_us:
             yield "up", at_us, False
             yield "up", at_us + one.outage_us, True
-    if one.walk is not None:
-        times = _steps(one)
-        for at_us, value in zip(times, one.walk.values(now["rate_bps"], len(times))):
+    rate_bps = now["rate_bps"]
+    if one.walk is not None and one.until_us is not None and rate_bps is not None:
+        times = _steps(one, one.until_us)
+        for at_us, value in zip(times, one.walk.values(rate_bps, len(times))):
             yield "rate_bps", at_us, value
 
 
-def _steps(one: Any) -> list[int]:
+def _steps(one: Entry, until_us: int) -> list[int]:
     """The times of a ramp's or walk's steps: the first `every` after it begins, the last where it ends."""
     every_us = _every_us(one)
-    begin_us, count = one.at_us[0], (one.until_us - one.at_us[0]) // every_us
-    return [begin_us + every_us * step for step in range(1, count)] + [one.until_us]
+    begin_us, count = one.at_us[0], (until_us - one.at_us[0]) // every_us
+    return [begin_us + every_us * step for step in range(1, count)] + [until_us]
 
 
-def _every_us(one: Any) -> int:
+def _every_us(one: Entry) -> int:
     return _USUAL_EVERY_US if one.every_us is None else int(one.every_us)
 
 
@@ -192,7 +195,7 @@ def in_time(section: object, end_us: int) -> None:
             raise problem.inside(str(name)) from None
 
 
-def _entries_in_time(entries: list[Json], end_us: int) -> None:
+def _entries_in_time(entries: Sequence[Mapping[str, object]], end_us: int) -> None:
     for number, one in enumerate(entries, start=1):
         # one that makes no sense was refused before
         first_us: int = fields.decode(_Begins, {key: one[key] for key in ("at", "at_us") if key in one}).at_us[0]

@@ -1,72 +1,93 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links that change during a run: what is so at which time, told from the `schedule` of a link of network.json.
 
-A schedule is a list of changes in order of time: {"at_us": ..., and what is so from then on: "rate_bps", "delay_us",
-"loss_percent", "limit" (as the queue counts), "up": whether it carries anything}. Before the first change, and for
-what it does not name, a link is as its other fields say. Only plain values here: guest, checks and analysis use it.
+A schedule is a list of changes in order of time (topologies/links/records.py). Before the first change, and for what
+it does not name, a link is as its other fields say. Guest, checks and analysis use it.
 
-A link with a trace has `opportunities` in place of a rate: {"times": [[us, how many full frames]], "period_us": after
-which they begin anew, None if not before the end of the run}. Those within an outage of its schedule are not there.
+A link with a trace has `opportunities` in place of a rate. Those within an outage of its schedule are not there.
 """
 import bisect
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-Link = Mapping[str, Any]
-Json = dict[str, Any]
+from topologies.links.records import Change, Link
+
 #: of an opportunity of a trace: a full frame
 FRAME_BYTES = 1514
 #: what a schedule may change
 QUANTITIES = ("rate_bps", "delay_us", "loss_percent", "limit", "up")
 
 
-def changes(link: Link) -> list[Json]:
-    """The link's changes in order of time; [] for one that stays as it is."""
-    found: list[Json] = link.get("schedule") or []
-    return found
+class State(NamedTuple):
+    """What is so of a link from an instant on."""
+    rate_bps: int
+    delay_us: int
+    loss_percent: float
+    #: as the queue counts; None of a link that does not say it
+    limit: int | None
+    #: whether it carries anything
+    up: bool
+
+    @property
+    def carries_bps(self) -> int:
+        """The rate; 0 while nothing is carried."""
+        return self.rate_bps if self.up else 0
+
+
+def changes(link: Link) -> Sequence[Change]:
+    """The link's changes in order of time; none for one that stays as it is."""
+    return link.schedule
 
 
 def varies(link: Link, quantity: str) -> bool:
     """True if a schedule changes this."""
-    return any(quantity in change for change in changes(link))
+    return any(change.has(quantity) for change in link.schedule)
 
 
-def initial(link: Link) -> Json:
+def initial(link: Link) -> State:
     """What is so before the first change."""
-    return {"rate_bps": link["rate_bps"], "delay_us": link.get("delay_us", 0),
-            "loss_percent": link.get("loss_percent", 0), "up": True,
-            "limit": link.get("limit_packets") if link.get("limit_packets") is not None else link.get("limit_bytes")}
+    limit = link.limit_packets if link.limit_packets is not None else link.limit_bytes
+    return State(link.rate_bps, link.delay_us, link.loss_percent, limit, True)
 
 
-def states(link: Link) -> Iterator[tuple[int, Json]]:
+def changed(state: State, change: Change) -> State:
+    """What is so after a change."""
+    return state._replace(**{name: getattr(change, name) for name in QUANTITIES if change.has(name)})
+
+
+def states(link: Link) -> Iterator[tuple[int, State]]:
     """(from when in us, all that is so from then on), the first from 0 on or before."""
     state = initial(link)
-    yield 0, dict(state)
-    for change in changes(link):
-        state.update({name: change[name] for name in QUANTITIES if name in change})
-        yield change["at_us"], dict(state)
+    yield 0, state
+    for change in link.schedule:
+        state = changed(state, change)
+        yield change.at_us, state
 
 
-def spans(link: Link, from_us: float, to_us: float) -> Iterator[tuple[float, float, Json]]:
+def state_at(link: Link, ended_us: int | None) -> State:
+    """What is so of a link that may change before the traffic (None), or once that has ended."""
+    return initial(link) if ended_us is None else [
+        state for from_us, state in states(link) if from_us <= ended_us][-1]
+
+
+def spans(link: Link, from_us: float, to_us: float) -> Iterator[tuple[float, float, State]]:
     """(begin, end, state) of the parts of an interval in which nothing changes."""
     known = list(states(link))
-    for (begin_us, state), (end_us, _) in zip(known, [*known[1:], (max(to_us, known[-1][0]), {})]):
+    ends_us = [*(begin_us for begin_us, _ in known[1:]), max(to_us, known[-1][0])]
+    for (begin_us, state), end_us in zip(known, ends_us):
         begin, end = max(from_us, begin_us), min(to_us, end_us)
         if begin < end:
             yield begin, end, state
 
 
-def carries_bps(state: Mapping[str, Any]) -> int:
-    """The rate in a state; 0 while nothing is carried."""
-    return int(state["rate_bps"]) if state["up"] else 0
-
-
 def opportunities(link: Link, from_us: float, to_us: float) -> Iterator[tuple[int, int]]:
     """(time in us, how many full frames may leave) of a link with a trace, from_us included, to_us not."""
-    times, period_us = link["opportunities"]["times"], link["opportunities"]["period_us"]
-    ups = [(at_us, state["up"]) for at_us, state in states(link)] if varies(link, "up") else [(0, True)]
+    if link.opportunities is None:
+        return
+    times, period_us = link.opportunities.times, link.opportunities.period_us
+    ups = [(at_us, state.up) for at_us, state in states(link)] if varies(link, "up") else [(0, True)]
     for turn in itertools.count(max(0, int(from_us) // period_us - 1)) if period_us else (0,):
         begin_us = turn * (period_us or 0)
         if begin_us >= to_us:
@@ -82,7 +103,7 @@ def opportunities(link: Link, from_us: float, to_us: float) -> Iterator[tuple[in
 
 def nominal_bps(link: Link) -> float:
     """The rate of which a load is a share: that before the first change; of a trace the mean over the run."""
-    return float(link.get("trace_bps") or link["rate_bps"])
+    return float(link.trace_bps or link.rate_bps)
 
 
 def mean_rate_bps(link: Link, from_us: float, to_us: float) -> float:
@@ -90,39 +111,39 @@ def mean_rate_bps(link: Link, from_us: float, to_us: float) -> float:
 
     0 if nothing is carried in it.
     """
-    if link.get("opportunities"):
+    if link.opportunities:
         return sum(count for _, count in opportunities(link, from_us, to_us)) * FRAME_BYTES * 8e6 \
             / max(to_us - from_us, 1)
-    if not changes(link):
-        return float(link["rate_bps"])
-    bits = sum((end - begin) * carries_bps(state) for begin, end, state in spans(link, from_us, to_us))
+    if not link.schedule:
+        return float(link.rate_bps)
+    bits = sum((end - begin) * state.carries_bps for begin, end, state in spans(link, from_us, to_us))
     return bits / max(to_us - from_us, 1)
 
 
-def values(link: Link, quantity: str) -> set[Any]:
-    """Every value that something ever has."""
-    return {state[quantity] for _, state in states(link)}
+def values(link: Link, quantity: str) -> set[int]:
+    """Every value that rate_bps, delay_us or limit ever has."""
+    return {getattr(state, quantity) for _, state in states(link)}
 
 
-def most(link: Link, quantity: str) -> Any:
+def most(link: Link, quantity: str) -> int:
     """The largest of them."""
     return max(values(link, quantity))
 
 
-def least(link: Link, quantity: str) -> Any:
+def least(link: Link, quantity: str) -> int:
     """The smallest of them."""
     return min(values(link, quantity))
 
 
 def longest_pause_us(link: Link, until_us: float = math.inf) -> float:
     """The longest time for which nothing is carried; of a link with a trace in a run that ends at until_us."""
-    if link.get("opportunities"):
+    if link.opportunities:
         times_us = [0, *(at_us for at_us, _ in opportunities(link, 0, until_us))]
         return float(max(later - earlier for earlier, later in zip(times_us, [*times_us[1:], until_us])))
     longest, down_us = 0.0, None
     for at_us, state in states(link):
-        if not state["up"] and down_us is None:
+        if not state.up and down_us is None:
             down_us = at_us
-        elif state["up"] and down_us is not None:
+        elif state.up and down_us is not None:
             longest, down_us = max(longest, at_us - down_us), None
     return math.inf if down_us is not None else longest

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Bring a network up with Mininet, in batches.
 
-The network is the dictionary that `topologies.resolve` made; nothing of it is questioned here.
+The network is what `topologies.resolve` made; nothing of it is questioned here.
 Mininet configures every interface with commands of its own, typed into each node's
 shell: some 110 of them for a six-host dumbbell. Here its nodes and its bookkeeping are
 used as they are, and what it would have typed is said in lines for `ip -batch` and `tc -batch`,
@@ -12,8 +12,9 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
@@ -22,12 +23,16 @@ from mininet.topo import Topo
 from mininet.util import numCores
 
 from testbed.core import ip
+from topologies.links import records
 from topologies.linux import netlink_batch, tc, tc_messages
 from topologies.linux.namespace import Keeper, Namespaces, open_namespace, set_offloads, write_sysctl
 from topologies.linux.rtnetlink import ask_for_words, raise_error
 from topologies.linux.tc import wire_device as wire_device
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from topologies.wireless.radios import Radios
+
+Sysctls = dict[str, int | str]
 #: the device that joins a switch's others
 _BRIDGE = "br0"
 #: what every node's namespace has: packets may come back on another way, and nobody is told of a better one
@@ -37,7 +42,7 @@ ROUTING = {f"net.ipv4.conf.{key}.{name}": 0 for key in ("all", "default") for na
 class _Node(Node):                  # type: ignore[misc]
     """A Mininet node that leaves its configuration to the batches."""
 
-    def config(self, **_params: Any) -> Json:
+    def config(self, **_params: object) -> dict[str, object]:
         return {}
 
 
@@ -50,7 +55,7 @@ class _QuietNode(_Node):
     def setup(cls) -> None:
         """Do not look for the programs of Mininet's shells."""
 
-    def startShell(self, mnopts: Any = None) -> None:
+    def startShell(self, mnopts: object = None) -> None:
         self._keeper = Keeper()
         self.pid = self._keeper.tid
 
@@ -61,11 +66,11 @@ class _QuietNode(_Node):
 class Interface(Intf):             # type: ignore[misc]
     """A Mininet interface whose address is known and set elsewhere."""
 
-    def config(self, mac: Any = None, **_params: Any) -> Json:
+    def config(self, mac: str | None = None, **_params: object) -> dict[str, object]:
         return {}
 
     @classmethod
-    def of_radio(cls, device: str, node: Any, address: str) -> None:
+    def of_radio(cls, device: str, node: Node, address: str) -> None:
         """Let Mininet know of a device that is in its node's namespace and on no link."""
         made = cls(device, node=node, moveIntfFn=lambda *_args, **_kwargs: None)
         made.ip, _, made.prefixLen = address.partition("/")
@@ -74,32 +79,32 @@ class Interface(Intf):             # type: ignore[misc]
 class _EmulatedLink(Link):          # type: ignore[misc]
     """A veth pair that is created with all others, in one batch."""
 
-    def __init__(self, node1: Any, node2: Any, ends: tuple[Json, Json], **params: Any) -> None:
+    def __init__(self, node1: Node, node2: Node, ends: tuple[records.Link, records.Link], **params: object) -> None:
         for key in ("addr1", "addr2", "intf"):
             params.pop(key, None)
-        super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=Interface, **params)
+        super().__init__(node1, node2, addr1=ends[0].mac, addr2=ends[1].mac, intf=Interface, **params)
         for interface, end in zip((self.intf1, self.intf2), ends):
-            if end["address"]:
-                interface.ip, _, interface.prefixLen = ip.with_prefix(end["address"]).partition("/")
+            if end.address:
+                interface.ip, _, interface.prefixLen = ip.with_prefix(end.address).partition("/")
 
     @classmethod
-    def makeIntfPair(cls, *_args: Any, **_kwargs: Any) -> None:
+    def makeIntfPair(cls, *_args: object, **_kwargs: object) -> None:
         """The pair is made by `Network._create_links`."""
 
 
 class _Graph(Topo):                 # type: ignore[misc]
     """The network as Mininet wants to be told of it."""
 
-    def build(self, description: Json, pairs: list[tuple[Json, Json]]) -> None:
-        for node in description["nodes"]:
-            self.addHost(node["name"])
+    def build(self, description: records.Network, pairs: Sequence[tuple[records.Link, records.Link]]) -> None:
+        for node in description.nodes:
+            self.addHost(node.name)
         for one, other in pairs:
-            self.addLink(one["from"], other["from"], port1=_port_number(one), port2=_port_number(other),
+            self.addLink(one.from_node, other.from_node, port1=_port_number(one), port2=_port_number(other),
                          ends=(one, other))
 
 
-def _port_number(link: Json) -> int:
-    return int(link["device"].rsplit("eth", 1)[1])
+def _port_number(link: records.Link) -> int:
+    return int(link.device.rsplit("eth", 1)[1])
 
 
 def _merged_device(device: str) -> str:
@@ -114,16 +119,16 @@ class Network:
     timer_period_us: 0 where timers are exact (virtual time), else how late the
     kernel's timers may be: shapers make that good; shells: whether commands can be typed into nodes.
     """
-    _radios: Any = None                     # topologies/wireless/radios.py, where there are any
+    _radios: "Radios | None" = None         # where there are any
 
-    def __init__(self, description: Json, sysctls: dict[str, Json], timer_period_us: int = 0,
-                 shells: bool = False) -> None:
+    def __init__(self, description: records.Network, sysctls: Mapping[str, Mapping[str, int | str]],
+                 timer_period_us: int = 0, shells: bool = False) -> None:
         self.description = description
         self.timer_period_us = timer_period_us
         self.sysctls = sysctls
         self.observed_sysctls: dict[str, dict[str, str]] = {}
         self.offloads: dict[str, dict[str, bool]] = {}
-        links = description["links"]
+        links = description.links
         self.pairs = list(zip(links[::2], links[1::2]))
         # Mininet would now raise limits of the whole machine with a dozen sysctl
         # commands; the ones that matter here are set per namespace below.
@@ -136,17 +141,17 @@ class Network:
                            build=False)
 
     def __enter__(self) -> "Network":
-        if any(link["coalescing_us"] for link in self.description["links"]):
+        if any(link.coalescing_us for link in self.description.links):
             # a kernel in virtual time may still be at 0 ns, which netem takes for the absence of slots
             time.sleep(0.001)
         try:
             self.net.build()
             self._create_links()
-            if self.description.get("cells"):
+            if self.description.cells:
                 from topologies.wireless import radios
                 self._radios = radios.Radios(self)
                 self._radios.create()
-            nodes = {node["name"]: node for node in self.description["nodes"]}
+            nodes = {node.name: node for node in self.description.nodes}
             for name in self.node_names():
                 try:
                     self._configure(nodes[name])
@@ -159,7 +164,7 @@ class Network:
             raise
         return self
 
-    def __exit__(self, *_exc: Any) -> None:
+    def __exit__(self, *_exc: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.stop()
 
     def pid(self, name: str) -> int:
@@ -181,22 +186,22 @@ class Network:
     def _finish_links(self, node: str) -> None:
         """What tc cannot be told; in a node's namespace. RuntimeError with what the kernel refuses."""
         for out, back in self.ends_at(node):
-            index, of_wire = socket.if_nametoindex(out["device"]), socket.if_nametoindex(wire_device(out["device"]))
+            index, of_wire = socket.if_nametoindex(out.device), socket.if_nametoindex(wire_device(out.device))
             _tell(out, [*tc_messages.shaper(index, out, self.timer_period_us), *tc_messages.queue(index, out),
                         *tc_messages.setup(of_wire, back)])
 
-    def make_queue_anew(self, link: Json) -> None:
+    def make_queue_anew(self, link: records.Link) -> None:
         """In place of a queue that has seen packets, one that knows nothing of them."""
-        with self.in_namespace(link["from"]):
+        with self.in_namespace(link.from_node):
             batch("tc", tc.anew(link))
-            _tell(link, tc_messages.queue(socket.if_nametoindex(link["device"]), link))
+            _tell(link, tc_messages.queue(socket.if_nametoindex(link.device), link))
 
-    def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
+    def ends_at(self, node: str) -> Iterator[tuple[records.Link, records.Link]]:
         """(link out, link in) of each of a node's interfaces."""
         for one, other in self.pairs:
-            if one["from"] == node:
+            if one.from_node == node:
                 yield one, other
-            elif other["from"] == node:
+            elif other.from_node == node:
                 yield other, one
 
     def stop(self) -> None:
@@ -208,64 +213,64 @@ class Network:
             self._namespaces.close()
 
     def _create_links(self) -> None:
-        def end(link: Json) -> str:
-            index = f"index {link['ifindex']} " if link["ifindex"] else ""
-            return (f"name {link['device']} {index}address {link['mac']} {_mtu(link)}"
-                    f"numtxqueues 1 numrxqueues 1 netns {self.pid(link['from'])}")
+        def end(link: records.Link) -> str:
+            index = f"index {link.ifindex} " if link.ifindex else ""
+            return (f"name {link.device} {index}address {link.mac} {_mtu(link)}"
+                    f"numtxqueues 1 numrxqueues 1 netns {self.pid(link.from_node)}")
         batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
 
-    def ip_lines(self, node: Json) -> list[str]:
+    def ip_lines(self, node: records.Node) -> list[str]:
         """What `ip -batch` is told in a node's namespace."""
         lines = ["link set lo up"]
-        for out, back in self.ends_at(node["name"]):
-            device = out["device"]
-            lines += [*_wire(back, device, out["mac"]), *interface(out["address"], device),
-                      *neighbours([(back["address"], back["mac"], device)])]
-            if not node.get("gso", True):
+        for out, back in self.ends_at(node.name):
+            device = out.device
+            lines += [*_wire(back, device, out.mac), *interface(out.address, device),
+                      *neighbours([(back.address, back.mac, device)])]
+            if not node.gso:
                 lines.append(single_segments(device))
         if self._radios:
             lines += self._radios.lines(node)
-        lines += neighbours(node.get("neighbours", ()))
-        window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
+        lines += neighbours(node.neighbours)
+        window = f" initcwnd {node.initcwnd}" if node.initcwnd is not None else ""
         # locked: no connection changes it (testbed/guest/thresholds.py makes TCP look at it)
-        window += f" ssthresh lock {node['initial_ssthresh']}" if "initial_ssthresh" in node else ""
+        window += f" ssthresh lock {node.initial_ssthresh}" if node.initial_ssthresh is not None else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"
-                        for network, gateway, device in node["routes"]]
+                        for network, gateway, device in node.routes]
 
-    def _ipv6(self, node: Json) -> Json:
+    def _ipv6(self, node: records.Node) -> Sysctls:
         """Settings by which devices have IPv6, those that are made later, too, and no addresses but ours."""
-        devices = ["default", *(out["device"] for out, _ in self.ends_at(node["name"])),
-                   *(self._radios.devices(node["name"]) if self._radios else ())]
-        settings: Json = {f"net.ipv6.conf.{key}.disable_ipv6": 0 for key in ("all", "lo")}
+        devices = ["default", *(out.device for out, _ in self.ends_at(node.name)),
+                   *(self._radios.devices(node.name) if self._radios else ())]
+        settings: Sysctls = {f"net.ipv6.conf.{key}.disable_ipv6": 0 for key in ("all", "lo")}
         settings |= {f"net.ipv6.conf.{device}.{name}": value for device in devices
                      for name, value in (("disable_ipv6", 0), ("addr_gen_mode", 1), ("accept_ra", 0))}
         if _forwards(node):
             settings["net.ipv6.conf.all.forwarding"] = 1
         return settings
 
-    def _configure(self, node: Json) -> None:
-        name = node["name"]
+    def _configure(self, node: records.Node) -> None:
+        name = node.name
         tc_lines = []
         for out, back in self.ends_at(name):
-            tc_lines += _tc_lines(out, back, self.timer_period_us, ip.version(self.description))
+            tc_lines += _tc_lines(out, back, self.timer_period_us, self.description.ip_version)
         with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
             if _forwards(node):
                 sysctls["net.ipv4.ip_forward"] = 1
-            if node["role"] == "router":
+            if node.role == "router":
                 sysctls["net.ipv4.ip_early_demux"] = 0      # it has no sockets to be looked for; hosts that forward do
             sysctls.update(ROUTING)
-            if ip.version(self.description) == 6 and node["role"] != "switch":
+            if self.description.ip_version == 6 and node.role != "switch":
                 # before it forwards: a router joins groups, and reports them once its devices are up (see interface)
-                batch("ip", [f"link set {out['device']} arp off multicast off" for out, _ in self.ends_at(name)])
+                batch("ip", [f"link set {out.device} arp off multicast off" for out, _ in self.ends_at(name)])
                 sysctls.update(self._ipv6(node))
             elif os.path.isdir("/proc/sys/net/ipv6"):
                 # interfaces that come up would look for neighbours and routers: packets that nobody sent
                 sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
-            if node["role"] == "switch":
-                bridge([out["device"] for out, _ in self.ends_at(name)], node["forwarding"])
+            if node.role == "switch":
+                bridge([out.device for out, _ in self.ends_at(name)], node.forwarding)
             batch("tc", tc_lines)
             self._finish_links(name)
             for out, back in self.ends_at(name):
@@ -276,7 +281,7 @@ class Network:
                     self.offloads[f"{name}/{device}"] = set_offloads(device, may_lack=True)
 
 
-def _tell(link: Json, messages: Iterable[bytes]) -> None:
+def _tell(link: records.Link, messages: Iterable[bytes]) -> None:
     """Tell the kernel about the qdiscs of a link. RuntimeError with what it refuses."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
         ask_for_words(telling)
@@ -285,11 +290,11 @@ def _tell(link: Json, messages: Iterable[bytes]) -> None:
             try:
                 raise_error(telling.recv(1 << 16))
             except OSError as problem:
-                raise RuntimeError(f"qdiscs at {link['device']}: {problem.strerror}") from None
+                raise RuntimeError(f"qdiscs at {link.device}: {problem.strerror}") from None
 
 
-def _forwards(node: Json) -> bool:
-    return node["role"] == "router" or bool(node.get("forwards"))
+def _forwards(node: records.Node) -> bool:
+    return node.role == "router" or node.forwards
 
 
 def interface(address: str, device: str) -> list[str]:
@@ -307,21 +312,21 @@ def interface(address: str, device: str) -> list[str]:
     return [f"link set {device} arp off multicast off", up, f"{add} nodad"]
 
 
-def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
+def emulate_end(out: records.Link, back: records.Link, timer_period_us: int) -> None:
     """Make one end of a link that others have set up, addresses and all, an end of the emulated link.
 
     In the node's namespace; out, back: the directions of the link from there and to there.
     """
-    device = out["device"]
-    mtu = [f"link set {device} {_mtu(out)}"] if "mtu_bytes" in out else []
-    batch("ip", [*mtu, *_wire(back, device, out["mac"]), *neighbours([(back["address"], back["mac"], device)]),
+    device = out.device
+    mtu = [f"link set {device} {_mtu(out)}"] if out.has("mtu_bytes") else []
+    batch("ip", [*mtu, *_wire(back, device, out.mac), *neighbours([(back.address, back.mac, device)]),
                  single_segments(device)])
     batch("tc", _tc_lines(out, back, timer_period_us))
     _offloads(out, back)
 
 
-def _tc_lines(out: Json, back: Json, timer_period_us: int, ip_version: int = 4) -> list[str]:
-    return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out["device"]), ip_version)]
+def _tc_lines(out: records.Link, back: records.Link, timer_period_us: int, ip_version: int = 4) -> list[str]:
+    return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out.device), ip_version)]
 
 
 def neighbours(known: Iterable[Sequence[str]]) -> list[str]:
@@ -331,7 +336,7 @@ def neighbours(known: Iterable[Sequence[str]]) -> list[str]:
             if address]
 
 
-def bridge(devices: list[str], forwarding: list[list[str]]) -> None:
+def bridge(devices: list[str], forwarding: Iterable[Sequence[str]]) -> None:
     """Join devices of a switch; in its namespace. forwarding: [link-layer address, device by which it is reached].
 
     All is known: nothing is learnt, and no frame goes anywhere but there. No spanning tree, so no wait for one.
@@ -348,14 +353,14 @@ def single_segments(device: str) -> str:
     return f"link set {device} gso_max_segs 1"
 
 
-def _offloads(out: Json, back: Json) -> dict[str, dict[str, bool]]:
+def _offloads(out: records.Link, back: records.Link) -> dict[str, dict[str, bool]]:
     """Turn off what the devices at one end of a link offload; {device: {feature: on?}}."""
-    merged = {_merged_device(out["device"])} if back["gro"] else set()
+    merged = {_merged_device(out.device)} if back.gro else set()
     return {device: set_offloads(device, {"gro"} if device in merged else set())
-            for device in (out["device"], wire_device(out["device"]), *merged)}
+            for device in (out.device, wire_device(out.device), *merged)}
 
 
-def _wire(link: Json, device: str, mac: str) -> list[str]:
+def _wire(link: records.Link, device: str, mac: str) -> list[str]:
     """ip batch lines for the device that carries what arrives at `device` over `link`.
 
     An IFB hands packets back as they are. Where they are to be merged it is a veth, whose other end has
@@ -363,16 +368,16 @@ def _wire(link: Json, device: str, mac: str) -> list[str]:
     """
     wire = f"link add {wire_device(device)} {_mtu(link)}numtxqueues 1 numrxqueues 1 type"
     up = f"link set {wire_device(device)} up"
-    if not link["gro"]:
+    if not link.gro:
         return [f"{wire} ifb", up]
     merged = _merged_device(device)
     return [f"{wire} veth peer name {merged} address {mac} {_mtu(link)}numtxqueues 1 numrxqueues 1",
             f"link set {merged} up", up]
 
 
-def _mtu(link: Json) -> str:
+def _mtu(link: records.Link) -> str:
     """The words for a device's MTU, where it is not the usual one. It comes before qdiscs, which take sizes from it."""
-    return f"mtu {link['mtu_bytes']} " if "mtu_bytes" in link else ""
+    return f"mtu {link.mtu_bytes} " if link.has("mtu_bytes") else ""
 
 
 def batch(program: str, lines: list[str]) -> None:

@@ -2,21 +2,18 @@
 """What the kernel must say of the qdiscs and classes of a link, and what it says (uapi/linux/pkt_sched.h).
 
 The numbers are the kernel's own: what it holds of a value of the scenario, to the bit where that is known, else the
-interval that its unit, or tc's, leaves. Only plain values here: the checks of the verdict use it.
+interval that its unit, or tc's, leaves. The checks of the verdict use it.
 """
 import struct
-from collections.abc import Mapping
-from typing import Any
 
 from topologies import queues
 from topologies.links import varying, wires
+from topologies.links.records import Link
 from topologies.linux import tc
 from topologies.linux.rtnetlink import TICK_NS, attributes
 from topologies.linux.tc import Facts
 from topologies.linux.tc_messages import share
 from topologies.queues import Places, Wanted
-
-Link = Mapping[str, Any]
 
 #: of what is not a queue, where a parameter is. An attribute that is not there stands for 0
 _PLACES: dict[str, Places] = {
@@ -88,62 +85,61 @@ def _show(name: str, value: int) -> str:
 def sending(link: Link, timer_period_us: int, jiffy_us: int, ended_us: int | None = None) -> Facts:
     """Of the device that a link begins at. ended_us: None before the traffic, else its end; jiffy_us: a tick of the
     kernel's timer."""
-    link = dict(link)
-    return {**tc.shaping(link, timer_period_us, ended_us), "10:": (link["queue"], _queue(link, jiffy_us, ended_us))}
+    return {**tc.shaping(link, timer_period_us, ended_us), "10:": (link.queue, _queue(link, jiffy_us, ended_us))}
 
 
 def arriving(link: Link, ended_us: int | None = None) -> Facts:
     """Of the device that carries what arrives."""
-    link = dict(link)
     facts: Facts = {"2:": ("netem", _serialising(link, ended_us))}
     if tc.delays_apart(link):
         facts["3:"] = "netem", _delaying(link, ended_us)
-    if link["packet_cost_us"]:
+    if link.packet_cost_us:
         facts[f"{len(facts) + 2}:"] = "netem", {
-            "rate": _CELL_BYTES * 10**6 // link["packet_cost_us"], "cell_bytes": _CELL_BYTES,
+            "rate": _CELL_BYTES * 10**6 // link.packet_cost_us, "cell_bytes": _CELL_BYTES,
             "limit": _BACKLOG_PACKETS}
-    if link["coalescing_us"]:
-        slot_ns = link["coalescing_us"] * 1000
+    if link.coalescing_us:
+        slot_ns = link.coalescing_us * 1000
         facts[f"{len(facts) + 2}:"] = "netem", {"slot_least_ns": slot_ns, "slot_most_ns": slot_ns, "rate": 0,
                                                 "limit": _BACKLOG_PACKETS}
     return facts
 
 
-def _queue(link: dict[str, Any], jiffy_us: int, ended_us: int | None) -> Wanted:
-    kind, options = link["queue"], dict(link["queue_options"])
+def _queue(link: Link, jiffy_us: int, ended_us: int | None) -> Wanted:
+    kind, options = link.queue, dict(link.queue_options)
     if ended_us is not None and varying.varies(link, "limit"):
-        options["limit"] = tc.state_at(link, ended_us)["limit"]
+        limit = varying.state_at(link, ended_us).limit
+        options["limit"] = link.limit if limit is None else limit
     return queues.kind(kind).wanted(options, jiffy_us)
 
 
-def _serialising(link: dict[str, Any], ended_us: int | None) -> Wanted:
-    state, model = tc.state_at(link, ended_us), link.get("loss_model") or {}
+def _serialising(link: Link, ended_us: int | None) -> Wanted:
+    state, model = varying.state_at(link, ended_us), wires.gilbert_elliott(link)
     least_us, spread_us = tc.wire_delay_us(link)
-    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "rate": state["rate_bps"] // 8, "gap": 0, "reorder": 0,
-                      "corrupt": 0, "duplicate": _near(share(link.get("duplicate_percent") or 0)),
+    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "rate": state.rate_bps // 8, "gap": 0, "reorder": 0,
+                      "corrupt": 0, "duplicate": _near(share(link.duplicate_percent)),
                       **_delays(least_us, spread_us)}
-    if model.get("kind") == "gilbert-elliott":
-        return {**wanted, "to_bad": _near(share(model["to_bad_percent"])),
-                "to_good": _near(share(model["to_good_percent"])),
-                "bad_kept": _near(share(100 - model["bad_loss_percent"])),
-                "good_loss": _near(share(model["good_loss_percent"]))}
-    return {**wanted, "loss": _near(share(state["loss_percent"]))}
+    if model is not None:
+        return {**wanted, "to_bad": _near(share(model.to_bad_percent)),
+                "to_good": _near(share(model.to_good_percent)),
+                "bad_kept": _near(share(100 - model.bad_loss_percent)),
+                "good_loss": _near(share(model.good_loss_percent))}
+    return {**wanted, "loss": _near(share(state.loss_percent))}
 
 
-def _delaying(link: dict[str, Any], ended_us: int | None) -> Wanted:
-    delay_us, in_order = tc.state_at(link, ended_us)["delay_us"], tc.ENDLESS_BPS // 8
+def _delaying(link: Link, ended_us: int | None) -> Wanted:
+    delay_us, in_order = varying.state_at(link, ended_us).delay_us, tc.ENDLESS_BPS // 8
     wanted: Wanted = {"limit": tc.wire_limit_packets(link), "duplicate": 0, "corrupt": 0, "reorder": 0, "gap": 0,
                       "loss": 0, "rate": in_order}
-    if link.get("reorder"):
-        return {**wanted, **_delays(link["reorder"]["early_us"], 0), "gap": 1, "rate": 0,
-                "reorder": _near(share(link["reorder"]["share_percent"]))}
-    if link.get("jitter"):
-        return {**wanted, **_delays(delay_us, link["jitter"]["spread_us"]),
-                "rate": 0 if link["jitter"]["reordering"] else in_order}
-    if link.get("retransmission"):
-        jitter_ns = link["retransmission"]["delay_us"] * 8192 * 1000 // wires.TABLE_STEP
+    if link.reorder:
+        return {**wanted, **_delays(link.reorder.early_us, 0), "gap": 1, "rate": 0,
+                "reorder": _near(share(link.reorder.share_percent))}
+    if link.jitter:
+        return {**wanted, **_delays(delay_us, link.jitter.spread_us),
+                "rate": 0 if link.jitter.reordering else in_order}
+    if link.retransmission:
+        jitter_ns = link.retransmission.delay_us * 8192 * 1000 // wires.TABLE_STEP
         return {**wanted, **_delays(delay_us, 0), "jitter_ns": (jitter_ns - 1, jitter_ns + 1),
-                "loss": _near(share(100 * wires.lost_share({**link, "loss_percent": 0})))}
+                "loss": _near(share(100 * wires.lost_share(link.changed(loss_percent=0))))}
     return {**wanted, **_delays(delay_us, 0)}
 
 

@@ -34,11 +34,11 @@ host netem would orphan the packets and switch off TCP small queues.
 A link is here what raw/network.json lists: it was checked when the scenario was read.
 """
 import math
-from typing import Any
 
 from testbed.core import ip
 from topologies import queues
 from topologies.links import losses, varying, wires
+from topologies.links.records import Link
 from topologies.linux.rtnetlink import TICK_NS
 from topologies.queues import Wanted
 
@@ -61,9 +61,9 @@ _MOST_32_BITS = 2**32 - 1
 WAKE_TYPE = 0x88B5
 
 
-def wire_limit_packets(link: dict[str, Any]) -> int:
+def wire_limit_packets(link: Link) -> int:
     """Packets the delay line may hold: well above its bandwidth-delay product of small packets."""
-    longest_us = varying.most(link, "delay_us") + link["jitter_us"] + wires.late_us(link) + 10_000
+    longest_us = varying.most(link, "delay_us") + link.jitter_us + wires.late_us(link) + 10_000
     return min(2**31 - 1, max(1000, int(4 * varying.most(link, "rate_bps") * longest_us / 1e6 / 8 / 64)))
 
 
@@ -72,52 +72,52 @@ def wire_device(device: str) -> str:
     return "w" + device
 
 
-def gated(link: dict[str, Any]) -> bool:
+def gated(link: Link) -> bool:
     """True if there are times at which the link carries nothing."""
-    return varying.varies(link, "up") or bool(link.get("opportunities"))
+    return varying.varies(link, "up") or link.opportunities is not None
 
 
-def cuts(link: dict[str, Any]) -> bool:
+def cuts(link: Link) -> bool:
     """True if packets of many segments reach the link, which have to be cut before they are queued."""
-    return bool(link.get("gso"))
+    return link.gso
 
 
-def queue_parent(link: dict[str, Any]) -> int:
+def queue_parent(link: Link) -> int:
     """The class that has the queue: of htb, or of the gate of a trace."""
-    return 0x20001 if link.get("opportunities") else 0x30001
+    return 0x20001 if link.opportunities else 0x30001
 
 
-def queue_words(link: dict[str, Any]) -> list[str]:
+def queue_words(link: Link) -> list[str]:
     """The queue as tc spells it."""
-    return [link["queue"], *queues.kind(link["queue"]).tc_words(link["queue_options"])]
+    return [link.queue, *queues.kind(link.queue).tc_words(link.queue_options)]
 
 
-def _queue_lines(link: dict[str, Any], parent: str) -> list[str]:
+def _queue_lines(link: Link, parent: str) -> list[str]:
     """tc batch lines for the queue; none where only netlink can make it (topologies/linux/tc_messages.py)."""
-    if not queues.kind(link["queue"]).KNOWN_TO_TC:
+    if not queues.kind(link.queue).KNOWN_TO_TC:
         return []
-    return [f"qdisc add dev {link['device']} parent {parent} handle 10: {' '.join(queue_words(link))}"]
+    return [f"qdisc add dev {link.device} parent {parent} handle 10: {' '.join(queue_words(link))}"]
 
 
-def anew(link: dict[str, Any]) -> list[str]:
+def anew(link: Link) -> list[str]:
     """tc batch lines that take a queue away and make it again, in place of one that has seen packets. What only netlink
     can make is still to come."""
     major, minor = divmod(queue_parent(link), 1 << 16)
-    return [f"qdisc del dev {link['device']} parent {major}:{minor}", *_queue_lines(link, f"{major}:{minor}")]
+    return [f"qdisc del dev {link.device} parent {major}:{minor}", *_queue_lines(link, f"{major}:{minor}")]
 
 
-def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
+def egress(link: Link, timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
-    device, rate = link["device"], f"{link['rate_bps']}bit"
-    if link.get("opportunities"):
-        return [*_waking(device), _gate(device, "parent 1:1", link["rate_bps"], _frame_burst_bytes(link)),
+    device, rate = link.device, f"{link.rate_bps}bit"
+    if link.opportunities:
+        return [*_waking(device), _gate(device, "parent 1:1", link.rate_bps, _frame_burst_bytes(link)),
                 *_queue_lines(link, "2:1")]
     lines, parent = [], "root"
     if gated(link):
         lines, parent = [*_waking(device), _gate(device, "parent 1:1", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
     elif cuts(link):
         lines, parent = [_gate(device, "root", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
-    credit = credit_bytes(link["rate_bps"], timer_period_us)
+    credit = credit_bytes(link.rate_bps, timer_period_us)
     return [*lines, f"qdisc add dev {device} {parent} handle 3: htb default 1",
             f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {credit} "
             f"cburst {credit} quantum 1514",
@@ -130,13 +130,13 @@ def credit_bytes(rate_bps: int, timer_period_us: int) -> int:
     return max(1, timer_period_us * rate_bps // (8 * 10**6))
 
 
-def gate_burst_bytes(link: dict[str, Any]) -> int:
+def gate_burst_bytes(link: Link) -> int:
     """What the gate lets through at once when it is open: a frame, if it is to cut what is larger."""
     return _frame_burst_bytes(link) if cuts(link) else _CELL_BYTES
 
 
-def _frame_burst_bytes(link: dict[str, Any]) -> int:
-    return ip.mtu_of(link) + ip.ETHERNET_BYTES + _MORE_BURST_BYTES
+def _frame_burst_bytes(link: Link) -> int:
+    return link.mtu_bytes + ip.ETHERNET_BYTES + _MORE_BURST_BYTES
 
 
 def _gate(device: str, parent: str, rate_bps: int, burst_bytes: int) -> str:
@@ -144,13 +144,7 @@ def _gate(device: str, parent: str, rate_bps: int, burst_bytes: int) -> str:
            f"limit {_NO_LIMIT_BYTES}"
 
 
-def state_at(link: dict[str, Any], ended_us: int | None) -> dict[str, Any]:
-    """What is so of a link that may change before the traffic (None), or once that has ended."""
-    return varying.initial(link) if ended_us is None else [
-        state for from_us, state in varying.states(link) if from_us <= ended_us][-1]
-
-
-def shaping(link: dict[str, Any], timer_period_us: int, ended_us: int | None = None) -> Facts:
+def shaping(link: Link, timer_period_us: int, ended_us: int | None = None) -> Facts:
     """What the kernel must say of what `egress` puts above the queue (topologies/linux/read_back.py has the names).
 
     ended_us: None before the traffic, else its end: schedules have been followed, and gates opened.
@@ -158,13 +152,13 @@ def shaping(link: dict[str, Any], timer_period_us: int, ended_us: int | None = N
     gate: Wanted = {"rate": GATE_BPS // 8, "least_packet": 0,
                     "bucket_ticks": _bucket_ticks(gate_burst_bytes(link), GATE_BPS)}
     above: Facts = {"1:": ("prio", {"bands": 2})} if gated(link) else {}
-    if link.get("opportunities"):
-        begins: Wanted = {"rate": link["rate_bps"] // 8, "least_packet": 0,
-                          "bucket_ticks": _bucket_ticks(_frame_burst_bytes(link), link["rate_bps"])}
+    if link.opportunities:
+        begins: Wanted = {"rate": link.rate_bps // 8, "least_packet": 0,
+                          "bucket_ticks": _bucket_ticks(_frame_burst_bytes(link), link.rate_bps)}
         return {**above, "2:": ("tbf", begins if ended_us is None else gate)}
     if above or cuts(link):
         above["2:"] = "tbf", gate if above else {**gate, "limit": _NO_LIMIT_BYTES}
-    rate_bps, credit = state_at(link, ended_us)["rate_bps"], (0, 0)
+    rate_bps, credit = varying.state_at(link, ended_us).rate_bps, (0, 0)
     if timer_period_us:
         least, most = _bucket_ticks(credit_bytes(rate_bps, timer_period_us), rate_bps)
         credit = least, max(most, timer_period_us * 1000 // TICK_NS)
@@ -187,17 +181,17 @@ def _waking(device: str) -> list[str]:
             f"filter add dev {device} parent 1: protocol {WAKE_TYPE:#x} matchall action gact trap"]
 
 
-def ingress(link: dict[str, Any], wire_device: str, ip_version: int = 4) -> list[str]:
+def ingress(link: Link, wire_device: str, ip_version: int = 4) -> list[str]:
     """tc batch lines for the receiving side, where `wire_device` is an IFB."""
-    device = link["peer_device"]
+    device = link.peer_device
     delays = delays_apart(link)
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {_uniform(*wire_delay_us(link))} rate {link['rate_bps']}bit{_loss(link)}")
-    if link.get("duplicate_percent"):
-        netem += f" duplicate {link['duplicate_percent']:.15g}%"
+             f"delay {_uniform(*wire_delay_us(link))} rate {link.rate_bps}bit{_loss(link)}")
+    if link.duplicate_percent:
+        netem += f" duplicate {link.duplicate_percent:.15g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
-        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip_version, ip.mtu_of(link)),
+        *losses.filters(device, link.lose_segments, link.lose_copies, ip_version, link.mtu_bytes),
         f"filter add dev {device} parent ffff: protocol all matchall {_at_the_beginning(link)}"
         f"action mirred egress redirect dev {wire_device}",
         netem,
@@ -207,31 +201,31 @@ def ingress(link: dict[str, Any], wire_device: str, ip_version: int = 4) -> list
     ]
 
 
-def delays_apart(link: dict[str, Any]) -> bool:
+def delays_apart(link: Link) -> bool:
     """True if what delays packets is not what serialises them."""
-    return varying.varies(link, "delay_us") or any(link.get(key) for key in ("jitter", "reorder", "retransmission"))
+    return varying.varies(link, "delay_us") or bool(link.jitter or link.reorder or link.retransmission)
 
 
-def wire_delay_us(link: dict[str, Any]) -> tuple[float, float]:
+def wire_delay_us(link: Link) -> tuple[float, float]:
     """(least, by how much more it may be) of the delay that is not apart."""
-    delay_us = 0 if delays_apart(link) else link["delay_us"]
-    if link.get("reorder"):
-        delay_us = link["delay_us"] - link["reorder"]["early_us"]
-    return delay_us, link["jitter_us"]
+    delay_us = 0 if delays_apart(link) else link.delay_us
+    if link.reorder:
+        delay_us = link.delay_us - link.reorder.early_us
+    return delay_us, link.jitter_us
 
 
-def _delay_apart(link: dict[str, Any]) -> str:
+def _delay_apart(link: Link) -> str:
     """The netem behind the one that serialises; with a rate, however large, it keeps packets in order."""
-    in_order, delay_us = f" rate {ENDLESS_BPS}bit", link["delay_us"]
-    if link.get("reorder"):
+    in_order, delay_us = f" rate {ENDLESS_BPS}bit", link.delay_us
+    if link.reorder:
         # a packet that is reordered does not wait here
-        return f"delay {link['reorder']['early_us']}us reorder {link['reorder']['share_percent']:.15g}%"
-    if link.get("jitter"):
-        in_order *= not link["jitter"]["reordering"]
-        return f"delay {_uniform(delay_us, link['jitter']['spread_us'])}{in_order}"
-    if link.get("retransmission"):
+        return f"delay {link.reorder.early_us}us reorder {link.reorder.share_percent:.15g}%"
+    if link.jitter:
+        in_order *= not link.jitter.reordering
+        return f"delay {_uniform(delay_us, link.jitter.spread_us)}{in_order}"
+    if link.retransmission:
         # the table of the delays comes by netlink (topologies/linux/tc_messages.py)
-        return f"delay {delay_us}us{in_order} loss {100 * wires.lost_share({**link, 'loss_percent': 0}):.15g}%"
+        return f"delay {delay_us}us{in_order} loss {100 * wires.lost_share(link.changed(loss_percent=0)):.15g}%"
     return f"delay {delay_us}us{in_order}"
 
 
@@ -240,36 +234,35 @@ def _uniform(least_us: float, spread_us: float) -> str:
     return f"{least_us + spread_us / 2:.1f}us {spread_us / 2:.1f}us" if spread_us else f"{least_us}us"
 
 
-def _loss(link: dict[str, Any]) -> str:
-    model = link.get("loss_model") or {}
-    if model.get("kind") == "gilbert-elliott":
-        return " loss gemodel " + " ".join(f"{model[name + '_percent']:.15g}%" for name in (
-            "to_bad", "to_good", "bad_loss", "good_loss"))
-    return f" loss {link['loss_percent']:.15g}%" if link["loss_percent"] else ""
+def _loss(link: Link) -> str:
+    if (model := wires.gilbert_elliott(link)) is not None:
+        shares = model.to_bad_percent, model.to_good_percent, model.bad_loss_percent, model.good_loss_percent
+        return " loss gemodel " + " ".join(f"{share:.15g}%" for share in shares)
+    return f" loss {link.loss_percent:.15g}%" if link.loss_percent else ""
 
 
-def _at_the_beginning(link: dict[str, Any]) -> str:
+def _at_the_beginning(link: Link) -> str:
     """Actions on every packet that reaches the wire, before it is handed to it."""
-    if link.get("policer"):
+    if link.policer:
         # packets have no Ethernet header here, which links count
-        return (f"action police rate {link['policer']['rate_bps']}bit burst {link['policer']['burst_bytes']} "
-                f"mtu {max(2047, ip.mtu_of(link) + ip.ETHERNET_BYTES)} "
+        return (f"action police rate {link.policer.rate_bps}bit burst {link.policer.burst_bytes} "
+                f"mtu {max(2047, link.mtu_bytes + ip.ETHERNET_BYTES)} "
                 "overhead 14 conform-exceed drop/pipe ")
-    model = link.get("loss_model") or {}
-    return f"action gact pipe random determ drop {model['every']} " if model.get("kind") == "periodic" else ""
+    model = wires.periodic(link)
+    return f"action gact pipe random determ drop {model.every} " if model is not None else ""
 
 
-def _arrival(link: dict[str, Any], wire_device: str, above: int) -> list[str]:
+def _arrival(link: Link, wire_device: str, above: int) -> list[str]:
     """What a packet goes through in the host that receives it: its share of the CPU, and the wait for the others of
     its interrupt. That wait comes last, since what arrives together is what can be merged (GRO).
 
     above: the number of the netem above them."""
     stages = []
-    if link["packet_cost_us"]:
+    if link.packet_cost_us:
         # netem's `rate` is for bytes: every frame is one cell of a size that takes this time, whatever its length
-        stages.append(f"rate {_CELL_BYTES * 10**6 // link['packet_cost_us']}bps 0 {_CELL_BYTES}")
-    if link["coalescing_us"]:
+        stages.append(f"rate {_CELL_BYTES * 10**6 // link.packet_cost_us}bps 0 {_CELL_BYTES}")
+    if link.coalescing_us:
         # a slot begins with the first packet that waits, and at its end all go on at once
-        stages.append(f"slot {link['coalescing_us']}us {link['coalescing_us']}us")
+        stages.append(f"slot {link.coalescing_us}us {link.coalescing_us}us")
     return [f"qdisc add dev {wire_device} parent {number}:1 handle {number + 1}: netem limit {_BACKLOG_PACKETS} {stage}"
             for number, stage in enumerate(stages, start=above)]

@@ -7,10 +7,11 @@ thousand times. Each function gives one message; several of them sent at once ta
 Which qdisc has which handle is decided in topologies/linux/tc.py.
 """
 import struct
-from typing import Any
 
 from topologies import queues
-from topologies.links import varying, wires
+from topologies.links import wires
+from topologies.links.records import Link
+from topologies.links.varying import State
 from topologies.linux import tc
 from topologies.linux.rtnetlink import HEADER, TICK_NS, attribute
 
@@ -27,17 +28,17 @@ _MOST_32_BITS = 2**32 - 1
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
 
 
-def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[bytes]:
+def shaper(ifindex: int, link: Link, timer_period_us: int) -> list[bytes]:
     """The shaper without credit, where timers are never late."""
-    return [] if link.get("opportunities") or timer_period_us else [rate(ifindex, link["rate_bps"], 0)]
+    return [] if link.opportunities or timer_period_us else [rate(ifindex, link.rate_bps, 0)]
 
 
-def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+def queue(ifindex: int, link: Link) -> list[bytes]:
     """A queue that tc cannot make, or not as it is to be."""
-    kind = queues.kind(link["queue"])
-    options = kind.netlink_options(link["queue_options"])
+    kind = queues.kind(link.queue)
+    options = kind.netlink_options(link.queue_options)
     made = (_REQUEST_AND_ACK, 0) if kind.KNOWN_TO_TC else (_REQUEST_AND_ACK | _CREATE, _NESTED)
-    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options, *made)
+    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link.queue, options, *made)
             ] if options else []
 
 
@@ -56,7 +57,7 @@ def htb_class(bytes_per_s: int, ticks: int, quantum_bytes: int) -> bytes:
     return options
 
 
-def gate(ifindex: int, link: dict[str, Any], is_open: bool, limit_now: int | None = None) -> bytes:
+def gate(ifindex: int, link: Link, is_open: bool, limit_now: int | None = None) -> bytes:
     """Let everything through, or nothing. limit_now: of the queue, where that changes."""
     if is_open:
         bytes_per_s = tc.GATE_BPS // 8
@@ -68,16 +69,16 @@ def gate(ifindex: int, link: dict[str, Any], is_open: bool, limit_now: int | Non
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
-def grant(ifindex: int, link: dict[str, Any], size_bytes: int, limit_now: int | None = None) -> bytes:
+def grant(ifindex: int, link: Link, size_bytes: int, limit_now: int | None = None) -> bytes:
     """Fill the bucket of a gate with so many bytes, which come to it but once."""
     options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0, limit_now)) \
         + attribute(6, struct.pack("=I", size_bytes))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
-def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int, limit_now: int | None) -> bytes:
+def _tbf_options(link: Link, bytes_per_s: int, ticks: int, least_bytes: int, limit_now: int | None) -> bytes:
     """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu. A FIFO right below a tbf gets its limit from it."""
-    limit = limit_now or varying.initial(link)["limit"]
+    limit = limit_now or link.limit
     return ratespec(bytes_per_s, least_bytes) + bytes(RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
 
 
@@ -88,34 +89,34 @@ def limit(ifindex: int, kind: str, value: int, parent: int = 0x30001) -> bytes:
                     attribute(place, number) if isinstance(place, int) else number)
 
 
-def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+def wire(ifindex: int, link: Link, state: State) -> bytes:
     """Another rate or loss for the wire, which delays as before."""
     least_us, spread_us = tc.wire_delay_us(link)
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, _ROOT, "netem",
-                    _netem(link, least_us + spread_us / 2, spread_us / 2, state["rate_bps"], state["loss_percent"],
-                           link.get("duplicate_percent") or 0) + _loss_model(link))
+                    _netem(link, least_us + spread_us / 2, spread_us / 2, state.rate_bps, state.loss_percent,
+                           link.duplicate_percent) + _loss_model(link))
 
 
-def delay(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+def delay(ifindex: int, link: Link, state: State) -> bytes:
     """Another delay, where that is apart."""
     return _message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem",
-                    _netem(link, state["delay_us"], 0, tc.ENDLESS_BPS, 0))
+                    _netem(link, state.delay_us, 0, tc.ENDLESS_BPS, 0))
 
 
-def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+def setup(ifindex: int, link: Link) -> list[bytes]:
     """What tc cannot be told of a wire when it is made: the delays of a data link that sends again."""
-    if not link.get("retransmission"):
+    again = link.retransmission
+    if not again:
         return []
-    step_us = link["retransmission"]["delay_us"]
     # netem: the mean + jitter x entry / 2**13, with entries of 16 bits
-    options = _netem(link, link["delay_us"], step_us * 8192 / wires.TABLE_STEP, tc.ENDLESS_BPS,
-                     100 * wires.lost_share({**link, "loss_percent": 0}))
-    entries = [number * wires.TABLE_STEP for number, count in enumerate(wires.attempts(link)) for _ in range(count)]
+    options = _netem(link, link.delay_us, again.delay_us * 8192 / wires.TABLE_STEP, tc.ENDLESS_BPS,
+                     100 * wires.lost_share(link.changed(loss_percent=0)))
+    entries = [number * wires.TABLE_STEP for number, count in enumerate(wires.attempts(again)) for _ in range(count)]
     options += attribute(2, struct.pack(f"={len(entries)}h", *entries))
     return [_message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem", options)]
 
 
-def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float,
+def _netem(link: Link, delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float,
            duplicate_percent: float = 0) -> bytes:
     """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; reordering, where it is
     left out, stays."""
@@ -129,13 +130,12 @@ def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: in
     return options + (attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
 
 
-def _loss_model(link: dict[str, Any]) -> bytes:
+def _loss_model(link: Link) -> bytes:
     """TCA_NETEM_LOSS with struct tc_netem_gemodel: netem forgets its model at a change that does not repeat it."""
-    model = link.get("loss_model") or {}
-    if model.get("kind") != "gilbert-elliott":
+    model = wires.gilbert_elliott(link)
+    if model is None:
         return b""
-    shares = [model[name] for name in ("to_bad_percent", "to_good_percent")] + [100 - model["bad_loss_percent"],
-                                                                                model["good_loss_percent"]]
+    shares = model.to_bad_percent, model.to_good_percent, 100 - model.bad_loss_percent, model.good_loss_percent
     return attribute(5, attribute(2, struct.pack("=IIII", *map(share, shares))))
 
 

@@ -11,10 +11,10 @@ Options have tc's names. An option that is not given has the kernel's default, f
 import functools
 import importlib
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from testbed.core import fields
+from topologies.links.records import Link
 from topologies.queues._queue import MOST, Places, Queue, Traits, Wanted
 
 __all__ = ["MOST", "Places", "Queue", "Traits", "Wanted", "field", "kind", "kinds", "last_marking", "names", "traits",
@@ -48,16 +48,17 @@ def with_changing_limits() -> list[str]:
     return [name for name, one in kinds().items() if one.CAN_CHANGE]
 
 
-def field() -> Any:
+def field() -> Queue:
     """The field of a section that says which queue there is; by default 1000 packets, drop tail."""
-    return fields.tagged(kinds(), default={}, usual="pfifo")
+    found: Queue = fields.tagged(kinds(), default={}, usual="pfifo")
+    return found
 
 
-def traits(link: Mapping[str, Any]) -> Traits:
+def traits(link: Link) -> Traits:
     """Traits of the queue of a link of network.json. Runs of earlier versions do not list them there."""
-    if "queue_traits" in link:
-        return Traits(**dict.fromkeys(link["queue_traits"], True))
-    return kind(link["queue"]).traits(link.get("queue_options") or {}) if "queue" in link else Traits()
+    if link.has("queue_traits"):
+        return Traits(**dict.fromkeys(link.queue_traits, True))
+    return kind(link.queue).traits(link.queue_options if link.has("queue_options") else {})
 
 
 def last_marking(way: Sequence[str], marking: set[str]) -> str | None:

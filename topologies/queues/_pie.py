@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What PIE and FQ-PIE share."""
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from topologies.linux.rtnetlink import TICK_NS
-from topologies.queues._queue import HOUR_US, InPackets, in_jiffies
+from topologies.queues._queue import HOUR_US, InPackets, Option, in_jiffies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +20,8 @@ class PieLike(InPackets):
     CAN_CHANGE: ClassVar[bool] = True
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
         if name == "target":
             # it is handed out through 32 bits of nanoseconds
-            return int(value * 1000 // TICK_NS * TICK_NS % 2**32 // 1000)
-        return in_jiffies(value, jiffy_us) if name == "tupdate" else int(value)
+            return int(value) * 1000 // TICK_NS * TICK_NS % 2**32 // 1000
+        return in_jiffies(int(value), jiffy_us) if name == "tupdate" else int(value)

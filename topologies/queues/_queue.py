@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import struct
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
@@ -14,8 +14,10 @@ from testbed.core.ip import ETHERNET_BYTES, MTU_BYTES
 MOST = 2**32 - 1
 HOUR_US = 3600 * 10**6
 
-#: options of a queue as a link of network.json has them: times in microseconds, rates in bit/s
-Options = Mapping[str, Any]
+#: the value of an option: times in microseconds, rates in bit/s
+Option = int | float | bool | str
+#: options of a queue as a link of network.json has them
+Options = Mapping[str, Option]
 #: {parameter: (number of its netlink attribute, offset in it, format of struct)}; None for the number: the options
 #: themselves; a tuple: an attribute inside an attribute
 Places = dict[str, tuple[int | tuple[int, ...] | None, int, str]]
@@ -65,7 +67,7 @@ class Traits:
 
 @dataclasses.dataclass(frozen=True)
 class Queue(abc.ABC):
-    """Any queue; an option that is not given is None. `limit_us`: the limit as a time.
+    """A queue; an option that is not given is None. `limit_us`: the limit as a time.
 
     A kind of queue is one file with one subclass. Its fields are tc's options, with the unit at the end.
     """
@@ -99,17 +101,17 @@ class Queue(abc.ABC):
         """What a full packet takes of a limit in bytes."""
         return mtu_bytes + ETHERNET_BYTES
 
-    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Option]:
         """{option: value}, all that are given or computed."""
         others = {fields.plain(field.name): getattr(self, field.name) for field in dataclasses.fields(self)
                   if fields.plain(field.name) not in ("kind", "limit")}
         given = {name: value for name, value in others.items() if value is not None}
         return {"limit": self.hard_limit(rate_bps, mtu_bytes), **given}
 
-    def describe(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+    def describe(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, object]:
         """The queue as a link of network.json has it."""
         options = self.options(rate_bps, mtu_bytes)
-        limit, frame_bytes = options["limit"], mtu_bytes + ETHERNET_BYTES
+        limit, frame_bytes = self.hard_limit(rate_bps, mtu_bytes), mtu_bytes + ETHERNET_BYTES
         takes_bytes = self.frame_takes_bytes(mtu_bytes)
         packets = limit // takes_bytes if self.IN_BYTES else limit
         size = limit * frame_bytes // takes_bytes if self.IN_BYTES else limit * frame_bytes
@@ -160,7 +162,7 @@ class Queue(abc.ABC):
         return {name: cls.as_held(name, value, jiffy_us) for name, value in options.items()}
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
         """One option as the kernel holds it."""
         return int(value)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What RED and CHOKe share: the arithmetic of tc and of the kernel (tc_red.c, include/net/red.h)."""
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core.fields import FieldError
 from testbed.core.ip import MTU_BYTES
 from topologies.linux.rtnetlink import TICK_NS
-from topologies.queues._queue import MOST, Options, Places, Queue, Wanted
+from topologies.queues._queue import MOST, Option, Options, Places, Queue, Wanted
 
 #: bounds of what adaptive RED makes of its probability: include/net/red.h, red_adaptative_algo()
 _ADAPTED = (0.9 * 0.01, 0.50 + 0.01)
@@ -33,22 +33,23 @@ class RedLike(Queue):
 
     @classmethod
     def wanted(cls, options: Options, jiffy_us: int) -> Wanted:
-        weight = red_weight(cls.lowest_bytes(options), options["burst"], options["avpkt"])
-        wanted: Wanted = {"limit": options["limit"], "min": options["min"], "max": options["max"],
+        weight = red_weight(cls.lowest_bytes(options), int(options["burst"]), int(options["avpkt"]))
+        asked = float(options["probability"])
+        wanted: Wanted = {"limit": int(options["limit"]), "min": int(options["min"]), "max": int(options["max"]),
                           "flags": sum(bit for name, bit in _FLAGS.items() if options.get(name)),
-                          "probability": red_probability(options["probability"])}
+                          "probability": red_probability(asked)}
         if weight is not None:
-            wanted.update(weight_log=weight, idle_log=_idle_log(weight, options["avpkt"], options["bandwidth"]))
+            idle_log = _idle_log(weight, int(options["avpkt"]), int(options["bandwidth"]))
+            wanted.update(weight_log=weight, idle_log=idle_log)
         if options.get("adaptive"):
-            asked = options["probability"]
             wanted["probability"] = (red_probability(min(asked, _ADAPTED[0])), red_probability(max(asked, _ADAPTED[1])))
         return wanted
 
     @classmethod
     def held_probability(cls, options: Options) -> float | None:
         """At `max`: the kernel divides what it holds by max - min, and drops the rest (red_set_parms)."""
-        width = int(options["max"] - options["min"])
-        return max(1, red_probability(options["probability"]) // width) * width / 2**32
+        width = int(options["max"]) - int(options["min"])
+        return max(1, red_probability(float(options["probability"])) // width) * width / 2**32
 
 
 def usual_avpkt(mtu_bytes: int) -> int:
@@ -56,20 +57,20 @@ def usual_avpkt(mtu_bytes: int) -> int:
     return round(mtu_bytes * 1000 / MTU_BYTES)
 
 
-def checked(options: dict[str, Any], names: tuple[str, ...], lowest_bytes: int, width_bytes: int, unit: str) \
-        -> dict[str, Any]:
+def checked(options: Options, names: tuple[str, ...], lowest_bytes: int, width_bytes: int, unit: str) \
+        -> dict[str, Option]:
     """Options in the order of names; FieldError if tc or the kernel cannot have them. unit: what min and max count."""
-    lowest, highest, limit = (options[name] for name in ("min", "max", "limit"))
+    lowest, highest, limit = (int(options[name]) for name in ("min", "max", "limit"))
     if not lowest < highest <= limit:
         raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} {unit}")
-    burst, avpkt = options["burst"], options["avpkt"]
+    burst, avpkt = int(options["burst"]), int(options["avpkt"])
     weight = red_weight(lowest_bytes, burst, avpkt)
     if weight is None:
         raise FieldError("burst", f"{burst} packets of {avpkt} B are too few for min = {lowest_bytes} B")
     if highest.bit_length() + weight >= 32:
         raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} {unit}")
     # tc has no number for a smaller probability at max that grows over so many bytes
-    if options["probability"] / width_bytes <= 2**-31:
+    if float(options["probability"]) / width_bytes <= 2**-31:
         raise FieldError("probability", f"more than {width_bytes / 2**31:.3g} expected where max - min is "
                                         f"{width_bytes} B: less is 0 to tc")
     return {name: options[name] for name in names if name in options}

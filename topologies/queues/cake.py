@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
 import struct
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.ip import ETHERNET_BYTES, MTU_BYTES
 from topologies.linux.rtnetlink import attributes
-from topologies.queues._queue import HOUR_US, InBytes, Options, Places, Traits, Wanted
+from topologies.queues._queue import HOUR_US, InBytes, Option, Options, Places, Traits, Wanted
 
 #: words of an option in the order of the kernel's numbers
 _WORDS = {"priority": ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"),
@@ -53,16 +53,16 @@ class Cake(InBytes):
             words += ["rtt", f"{options['rtt']}us"]
         if "ack_filter" in options:
             words.append({"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}[
-                options["ack_filter"]])
-        return words + [options[name] for name in ("priority", "isolation") if name in options]
+                str(options["ack_filter"])])
+        return words + [str(options[name]) for name in ("priority", "isolation") if name in options]
 
     @classmethod
     def wanted(cls, options: Options, jiffy_us: int) -> Wanted:
         return {"rate": 0, **super().wanted(options, jiffy_us)}
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
-        return _WORDS[name].index(value) if name in _WORDS else int(value)
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
+        return _WORDS[name].index(str(value)) if name in _WORDS else int(value)
 
     @classmethod
     def marked_packets(cls, statistics: bytes) -> int:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from testbed.core.ip import MTU_BYTES
-from topologies.queues._queue import MOST, InPackets, Options, Traits
+from topologies.queues._queue import MOST, InPackets, Option, Options, Traits
 from topologies.queues._red import RedLike, checked, usual_avpkt
 
 
@@ -24,18 +24,18 @@ class Choke(RedLike, InPackets):
     # CHOKE_MAX_QUEUE of the kernel
     MOST_LIMIT: ClassVar[int] = 128 * 1024 - 1
 
-    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Option]:
         avpkt = self.avpkt_bytes or usual_avpkt(mtu_bytes)
-        given = {**super().options(rate_bps, mtu_bytes), "avpkt": avpkt}
-        limit = given["limit"]
+        given, limit = super().options(rate_bps, mtu_bytes), self.hard_limit(rate_bps, mtu_bytes)
         # as tc has them
-        highest = given.get("max") or max(2, limit // 4)
-        lowest = given.get("min") or max(1, highest // 3)
-        burst = given.get("burst") or math.ceil((2 * lowest + highest) / 3)
-        options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
+        highest = self.max or max(2, limit // 4)
+        lowest = self.min or max(1, highest // 3)
+        burst = self.burst or math.ceil((2 * lowest + highest) / 3)
+        options: dict[str, Option] = {"bandwidth": rate_bps, **given, "avpkt": avpkt, "min": lowest, "max": highest,
+                                      "burst": burst}
         return checked(options, ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability", "ecn"),
                        lowest * avpkt, (highest - lowest) * avpkt, "packets")
 
     @classmethod
     def lowest_bytes(cls, options: Options) -> int:
-        return int(options["min"] * options["avpkt"])
+        return int(options["min"]) * int(options["avpkt"])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
-from topologies.queues._queue import HOUR_US, InPackets, Places, Traits
+from topologies.queues._queue import HOUR_US, InPackets, Option, Places, Traits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Codel(InPackets):
     MARKED_AT: ClassVar[int] = 24
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
-        return codel_time(value) if name in ("target", "interval") else int(value)
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
+        return codel_time(int(value)) if name in ("target", "interval") else int(value)
 
 
 def codel_time(time_us: int) -> int:

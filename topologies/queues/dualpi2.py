@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
 import struct
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from topologies.linux.rtnetlink import attribute
-from topologies.queues._queue import HOUR_US, MOST, InPackets, Options, Places, Traits
+from topologies.queues._queue import HOUR_US, MOST, InPackets, Option, Options, Places, Traits
 
 #: attribute (TCA_DUALPI2_*), its form, what the value is multiplied by or stands for
 _ATTRIBUTES: dict[str, tuple[int, str, int | dict[str, int]]] = {
@@ -47,12 +47,12 @@ class DualPi2(InPackets):
                         for name in options for number, form, _ in (_ATTRIBUTES[name],))
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
         number = _number(name, value)
         # gains are kept in units of 64 ns, a little finer than those of the message: 1.07 to one
         return (number - 1, number) if name in ("alpha", "beta") else number
 
 
-def _number(name: str, value: Any) -> int:
+def _number(name: str, value: Option) -> int:
     unit = _ATTRIBUTES[name][2]
     return unit[str(value)] if isinstance(unit, dict) else round(float(value) * unit)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
-from topologies.queues._queue import HOUR_US, InPackets, Places, Traits
+from topologies.queues._queue import HOUR_US, InPackets, Option, Places, Traits
 from topologies.queues.codel import codel_time
 
 
@@ -25,5 +25,5 @@ class FqCodel(InPackets):
     MARKED_AT: ClassVar[int] = 12
 
     @classmethod
-    def as_held(cls, name: str, value: Any, jiffy_us: int) -> int | tuple[int, int]:
-        return codel_time(value) if name in ("target", "interval") else int(value)
+    def as_held(cls, name: str, value: Option, jiffy_us: int) -> int | tuple[int, int]:
+        return codel_time(int(value)) if name in ("target", "interval") else int(value)

@@ -2,12 +2,12 @@
 import dataclasses
 import math
 import struct
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from testbed.core.ip import MTU_BYTES
 from topologies.linux.rtnetlink import attribute
-from topologies.queues._queue import MOST, InBytes, Options, Traits
+from topologies.queues._queue import MOST, InBytes, Option, Options, Traits
 from topologies.queues._red import RedLike, checked, red_probability, red_weight, usual_avpkt
 
 
@@ -28,21 +28,21 @@ class Red(RedLike, InBytes):
     TRAITS: ClassVar[Traits] = Traits(flow_blind=True, drops_marked=True)
     DUMP_CHANGES: ClassVar[bool] = True
 
-    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Option]:
         avpkt = self.avpkt_bytes or usual_avpkt(mtu_bytes)
-        given = {**super().options(rate_bps, mtu_bytes), "avpkt": avpkt}
-        limit = given["limit"]
-        highest = given.get("max") or min(3 * given.get("min", limit), limit // 4)
-        lowest = given.get("min") or max(1, highest // 3)
-        burst = given.get("burst") or math.ceil((2 * lowest + highest) / (3 * avpkt))
-        options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
+        given, limit = super().options(rate_bps, mtu_bytes), self.hard_limit(rate_bps, mtu_bytes)
+        highest = self.max_bytes or min(3 * (limit if self.min_bytes is None else self.min_bytes), limit // 4)
+        lowest = self.min_bytes or max(1, highest // 3)
+        burst = self.burst or math.ceil((2 * lowest + highest) / (3 * avpkt))
+        options: dict[str, Option] = {"bandwidth": rate_bps, **given, "avpkt": avpkt, "min": lowest, "max": highest,
+                                      "burst": burst}
         return checked(options, ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability", "ecn",
                                  "harddrop", "adaptive"), lowest, highest - lowest, "B")
 
     @classmethod
     def for_simulators(cls, options: Options) -> Options:
         # tc's burst is a weight of the average, 2**-n
-        weight = red_weight(options["min"], options["burst"], options["avpkt"])
+        weight = red_weight(int(options["min"]), int(options["burst"]), int(options["avpkt"]))
         assert weight is not None               # checked when the scenario was read
         return {**options, "weight": 0.5**weight}
 
@@ -57,5 +57,5 @@ class Red(RedLike, InBytes):
         wanted = cls.wanted(options, 0)
         parameters = struct.pack("=IIIBBBB", *(wanted[name] for name in ("limit", "min", "max", "weight_log")), 0,
                                  wanted["idle_log"], wanted["flags"])
-        probability = red_probability(options["probability"])
+        probability = red_probability(float(options["probability"]))
         return attribute(1, parameters) + attribute(2, bytes(256)) + attribute(3, struct.pack("=I", probability))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.ip import MTU_BYTES
-from topologies.queues._queue import HOUR_US, InPackets, Options, Places, Traits
+from topologies.queues._queue import HOUR_US, InPackets, Option, Options, Places, Traits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Sfq(InPackets):
     PLACES: ClassVar[Places] = {"quantum": (None, 0, "I"), "perturb": (None, 4, "i"), "limit": (None, 8, "I")}
     DUMP_CHANGES: ClassVar[bool] = True
 
-    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Option]:
         options = super().options(rate_bps, mtu_bytes)
         if self.perturb_us is not None:
             if self.perturb_us % 1_000_000:

@@ -7,9 +7,8 @@ network.json comes from `of`. Guest and checks use it, too: only plain values he
 import functools
 import importlib
 import pathlib
-from collections.abc import Mapping
-from typing import Any
 
+from topologies.links.records import Cell
 from topologies.standards._standard import Standard
 
 
@@ -33,6 +32,6 @@ def modules() -> tuple[str, ...]:
     return tuple(sorted({one.MODULE for one in found().values()}))
 
 
-def of(cell: Mapping[str, Any]) -> Standard:
+def of(cell: Cell) -> Standard:
     """What its standard says of a cell of network.json."""
-    return found()[cell["standard"]](cell)
+    return found()[cell.standard](cell)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`Standard`: what a standard of radios has to say, so that topologies, guest and checks need not know which it is."""
 import abc
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-Cell = Mapping[str, Any]
+from topologies.links.records import Cell, Station
+
+if TYPE_CHECKING:
+    from topologies.linux.genetlink import Family
 
 #: a queue that is longer than that is not waited for
 _LONGEST_US = 100_000_000
@@ -18,16 +20,16 @@ class Devices(Protocol):
     #: whether stations have to join their cell
     JOINS: bool
 
-    def move(self, family: Any, number: int, pid: int) -> None:
+    def move(self, family: "Family", number: int, pid: int) -> None:
         """Put radio number n, which the module made, into the network namespace of a process."""
 
-    def create(self, number: int, station: Mapping[str, Any], cell: Cell) -> None:
+    def create(self, number: int, station: Station, cell: Cell) -> None:
         """Make its devices, which are down; in that namespace."""
 
-    def lines(self, station: Mapping[str, Any]) -> list[str]:
+    def lines(self, station: Station) -> list[str]:
         """What `ip -batch` is told before the device gets its address."""
 
-    def join(self, station: Mapping[str, Any]) -> None:
+    def join(self, station: Station) -> None:
         """Join the cell; in that namespace."""
 
 
@@ -55,9 +57,9 @@ class Standard(abc.ABC):
         self.cell = cell
 
     @classmethod
-    def queue_device(cls, station: Mapping[str, Any]) -> str:
+    def queue_device(cls, station: Station) -> str:
         """The device whose queue and counters are those of a station's frames."""
-        return str(station["device"])
+        return station.device
 
     @staticmethod
     @abc.abstractmethod
@@ -108,4 +110,4 @@ class Standard(abc.ABC):
     def longest_queue_us(self) -> int:
         """About how long it takes until all stations of a cell have sent what may wait at them; at most 100 s."""
         each_us, frames = self._queue()
-        return min(_LONGEST_US, int(2 * each_us * frames * len(self.cell["stations"])))
+        return min(_LONGEST_US, int(2 * each_us * frames * len(self.cell.stations)))

@@ -39,10 +39,10 @@ class Wlan(Standard):
         return _mac80211.Mac80211()
 
     def module_settings(self) -> dict[str, int]:
-        return {"rate": self.cell["rate_bps"] // 100_000, "dsss": int(self.DSSS)}
+        return {"rate": self.cell.rate_bps // 100_000, "dsss": int(self.DSSS)}
 
     def frame_us(self, frame_bytes: int, rate_bps: int | None = None) -> float:
-        return self.phy_us(frame_bytes, (rate_bps or self.cell["rate_bps"]) / 1e6)
+        return self.phy_us(frame_bytes, (rate_bps or self.cell.rate_bps) / 1e6)
 
     @staticmethod
     @abc.abstractmethod
@@ -54,7 +54,7 @@ class Wlan(Standard):
 
     def ack_us(self) -> float:
         """At the highest of the basic rates that is not above the frame's."""
-        return self.frame_us(_ACK_BYTES, max(rate for rate in self.BASIC_MBPS if rate * 10**6 <= self.cell["rate_bps"])
+        return self.frame_us(_ACK_BYTES, max(rate for rate in self.BASIC_MBPS if rate * 10**6 <= self.cell.rate_bps)
                              * 10**6)
 
     def saturated_bps(self, ip_bytes: int) -> float:

@@ -4,9 +4,8 @@
 The arithmetic of kernel-modules/air/csma.c once more. IEEE 802.15.4-2015: clauses 8 (constants and attributes of the
 MAC), 6.2.5.1 and 10.1.
 """
-from collections.abc import Mapping
-from typing import Any
 
+from topologies.links.records import Station
 from topologies.standards._standard import Devices, Standard
 
 #: header of a data frame in one PAN with addresses of 64 bits, and checksum; an acknowledgement; the largest frame
@@ -27,9 +26,9 @@ class Ieee802154(Standard):
     QUEUE_AT_DEVICE = CUTS_PACKETS = True
 
     @classmethod
-    def queue_device(cls, station: Mapping[str, Any]) -> str:
+    def queue_device(cls, station: Station) -> str:
         """There is another one below 6LoWPAN's."""
-        return str(station["device"]).replace("-lowpan", "-wpan")
+        return station.device.replace("-lowpan", "-wpan")
 
     @staticmethod
     def link_address(station: int) -> str:
@@ -60,4 +59,6 @@ class Ieee802154(Standard):
         return answer_us + _LOOK_US + _TURN_US + self.frame_us(frame_bytes), _PERIOD_US * _MOST_PERIODS - answer_us
 
     def _queue(self) -> tuple[float, int]:
-        return self.frame_us(_FRAME_BYTES) + _PERIOD_US * _MOST_PERIODS, self.cell["queue_packets"]
+        frames = self.cell.queue_packets
+        assert frames is not None               # QUEUE_AT_DEVICE
+        return self.frame_us(_FRAME_BYTES) + _PERIOD_US * _MOST_PERIODS, frames

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the radio modules count, in files that they show (kernel-modules/air/module.c): a line for each station."""
-from collections.abc import Mapping
-from typing import Any
-
 from topologies import standards
+from topologies.links.records import Cell
 
 #: where modules show them
 FOLDER = "/proc"
 
 
-def path(cell: Mapping[str, Any]) -> str:
+def path(cell: Cell) -> str:
     """The file of the module that makes the radios of a cell of network.json."""
     return f"{FOLDER}/{standards.of(cell).MODULE}"
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The section by which scenarios describe radios; how their channel is computed is in kernel-modules/air."""
 import dataclasses
-from typing import Any
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.units import show_rate
 from topologies import standards
+from topologies.links.records import Cell
 from topologies.standards._standard import Standard
 
 #: 300 km: positions are whole millimetres in 32 bits
@@ -37,14 +37,14 @@ class RadioSection:
     def _standard(self) -> type[Standard]:
         return standards.found()[self.standard]
 
-    def describe(self, wider: int = 1) -> dict[str, Any]:
+    def describe(self, wider: int = 1) -> Cell:
         """What a cell of network.json has of it; wider: distances times so much. FieldError if that is too far."""
         range_mm, sense_mm = self.range_mm * wider, (self.sensing_mm or self.range_mm) * wider
         if sense_mm > MOST_DISTANCE_MM:
             raise FieldError("radio.range", f"with coverage beyond {MOST_DISTANCE_MM // 10**6} km")
-        return {"standard": self.standard, "rate_bps": self.rate_bps or self._standard.RATES_BPS[0],
-                "range_mm": range_mm, "sense_mm": sense_mm, "loss_percent": self.loss_percent,
-                "mtu_bytes": self._standard.MTU_BYTES}
+        return Cell({"standard": self.standard, "rate_bps": self.rate_bps or self._standard.RATES_BPS[0],
+                     "range_mm": range_mm, "sense_mm": sense_mm, "loss_percent": self.loss_percent,
+                     "mtu_bytes": self._standard.MTU_BYTES})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,14 +8,12 @@ import fcntl
 import socket
 import struct
 import time
-from typing import Any
 
 from testbed.core import ip
 from topologies import standards
+from topologies.links.records import Node
 from topologies.linux.genetlink import Family
 from topologies.linux.network import Interface, Network, batch, interface, single_segments
-
-Json = dict[str, Any]
 
 _SIOCGIFFLAGS, _IFF_RUNNING = 0x8913, 0x40
 #: until a station has joined, and until those in range have heard of each other: 1 ms in the module
@@ -27,8 +25,8 @@ class Radios:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._cell, = network.description["cells"]
-        self._stations = {station["node"]: station for station in self._cell["stations"]}
+        self._cell, = network.description.cells
+        self._stations = {station.node: station for station in self._cell.stations}
         self._devices = standards.of(self._cell).devices()
 
     def create(self) -> None:
@@ -39,24 +37,24 @@ class Radios:
         for number, (name, station) in enumerate(self._stations.items()):
             with self._network.in_namespace(name):
                 self._devices.create(number, station, self._cell)
-                if ip.version_of(station["address"]) == 6:
+                if ip.version_of(station.address) == 6:
                     # before it is told to forward, or it would tell the neighbourhood of the routers' group
-                    batch("ip", [f"link set {station['device']} arp off multicast off"])
-            Interface.of_radio(station["device"], self._network.net[name], ip.with_prefix(station["address"]))
+                    batch("ip", [f"link set {station.device} arp off multicast off"])
+            Interface.of_radio(station.device, self._network.net[name], ip.with_prefix(station.address))
 
     def devices(self, node: str) -> list[str]:
         """A node's devices with addresses on the air."""
-        return [self._stations[node]["device"]] if node in self._stations else []
+        return [self._stations[node].device] if node in self._stations else []
 
-    def lines(self, node: Json) -> list[str]:
+    def lines(self, node: Node) -> list[str]:
         """What `ip -batch` is told of a node's radio."""
-        station = self._stations.get(node["name"])
+        station = self._stations.get(node.name)
         if station is None:
             return []
         lines = self._devices.lines(station)
-        if not node.get("gso", True):
-            lines.append(single_segments(station["device"]))
-        return lines + interface(station["address"], station["device"])
+        if not node.gso:
+            lines.append(single_segments(station.device))
+        return lines + interface(station.address, station.device)
 
     def join(self) -> None:
         """All join the cell and hear of each other. RuntimeError if one does not."""
@@ -66,7 +64,7 @@ class Radios:
                     self._devices.join(station)
         for name, station in self._stations.items():
             with self._network.in_namespace(name):
-                _wait_for(station["device"])
+                _wait_for(station.device)
         time.sleep(_HEARD_S)
 
 

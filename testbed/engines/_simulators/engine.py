@@ -12,22 +12,24 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import traffic
 from testbed import PROJECT_DIR
-from testbed.core import fields, ip
+from testbed.core import fields
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
+from testbed.core.record import ListOf, Record
 from testbed.engines._simulators import changing, idle, process, refusals, tables, workload
+from testbed.guest.job import Job
+from testbed.guest.tuning import Hosts
 from testbed.runs import job_ccas
 from testbed.runs.engine import EngineBase, OnProgress, Report, traffic_context, write_workload
 from testbed.runs.plan import Plan
 from topologies.links import impairments, varying
-from traffic.workload.records import Workload
+from traffic.workload.records import Variant, Workload
 
-Json = dict[str, Any]
 _TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
            "opportunities")
 
@@ -39,6 +41,23 @@ class Module(NamedTuple):
     sha256: str
     congestion_controls: tuple[str, ...]
     warnings: str = ""
+
+
+class _MeasuredPath(Record):
+    """An echo of the idle network; less than 0: no answer."""
+    measured_rtt_ns: int
+
+
+class _Checks(Record):
+    """checks.json of a driver."""
+    paths = ListOf(_MeasuredPath)
+    bottlenecks = ListOf(idle.Saturated)
+
+
+class _Flows(Record):
+    """flows.json of a driver: what it counted of flows."""
+    datagrams: Sequence[Mapping[str, object]]
+    bulk: Sequence[Mapping[str, object]]
 
 
 class SimulatorEngine(EngineBase):
@@ -67,17 +86,18 @@ class SimulatorEngine(EngineBase):
         """What carries out the orders in the file that is named after it."""
 
     @abc.abstractmethod
-    def order_text(self, plan: Plan, work: workload.Work, parts: Json) -> str:
+    def order_text(self, plan: Plan, work: workload.Work, parts: Job) -> str:
         """The orders of a run. parts: what testbed.runs.job_ccas.job_parts says of kernel settings and parameters."""
 
     def cannot(self, plan: Plan) -> FieldError | None:
-        return next(self._refusals(plan.scenario), None)
+        return next(self._refusals(plan), None)
 
-    def _refusals(self, scenario: Mapping[str, Any]) -> Iterator[FieldError]:
-        """All of a scenario that it has nothing for."""
-        if scenario["network"].get("cells"):
+    def _refusals(self, plan: Plan) -> Iterator[FieldError]:
+        """All of a plan's scenario that it has nothing for."""
+        scenario, network = plan.scenario, plan.scenario.network
+        if network.cells:
             yield FieldError("topology", f"engine {self.name} has no radios")
-        if ip.version(scenario["network"]) != 4:
+        if network.ip_version != 4:
             yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
         yield from refusals.of_traffic(scenario["traffic"], self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
@@ -88,17 +108,17 @@ class SimulatorEngine(EngineBase):
         for name, value in scenario["hosts"]["sysctls"].items():
             if self._not_possible({name: value}):
                 yield FieldError(f"hosts.sysctls.{name}", self._cannot_set([f"{value}"]))
-        yield from refusals.of_links(scenario["topology"], scenario["network"], self.NO_LINKS, self.QUEUES,
+        yield from refusals.of_links(scenario["topology"], network, self.NO_LINKS, self.QUEUES,
                                      self.CHANGES, self.LIMITS, self.name)
 
-    def refusal(self, variant: Mapping[str, Any]) -> str:
-        wrong = self._not_possible(variant["sysctls"])
+    def refusal(self, variant: Variant) -> str:
+        wrong = self._not_possible(variant.sysctls)
         return self._cannot_set(wrong) if wrong else ""
 
     def _cannot_set(self, wrong: Sequence[str]) -> str:
         return f"engine {self.name} cannot set {', '.join(wrong)}"
 
-    def _not_possible(self, sysctls: Mapping[str, Any]) -> list[str]:
+    def _not_possible(self, sysctls: Mapping[str, object]) -> list[str]:
         """Those sysctls whose values cannot be had, as name=value."""
         return [f"{name}={value}" for name, value in sysctls.items() if not self._possible(name, str(value))]
 
@@ -126,17 +146,18 @@ class SimulatorEngine(EngineBase):
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
-        network, hosts = plan.scenario["network"], plan.scenario["hosts"]
+        network, hosts = plan.scenario.network, Hosts(plan.scenario.hosts)
         if problem := self.cannot(plan):
             raise RunFailed(f"{problem.field}: {problem}")
         for variant in plan.variants:
             if reason := self.refusal(variant):
-                raise RunFailed(f"{variant['name']}: {reason}")
-        prepared = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
+                raise RunFailed(f"{variant.name}: {reason}")
+        text = (workload_dir / "workload.json").read_text(encoding="utf-8")
+        prepared = Workload(json.loads(text), "workload.json")
         work = workload.read(prepared, self.name)
         workload.write_instants(work, workload_dir)
         changing.write_opportunities(network, plan.timing.duration_us, workload_dir)
-        parts = job_ccas.job_parts(self, plan.variants, network, hosts, Workload(prepared), workload_dir)
+        parts = job_ccas.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
         (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
         process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",
                     on_progress)
@@ -145,30 +166,29 @@ class SimulatorEngine(EngineBase):
         raw_dir.mkdir()
         self.collect(plan, prepared, work, workload_dir, raw_dir)
 
-    def collect(self, plan: Plan, prepared: Json, work: workload.Work, work_dir: pathlib.Path, raw_dir: pathlib.Path) \
-            -> None:
+    def collect(self, plan: Plan, prepared: Workload, work: workload.Work, work_dir: pathlib.Path,
+                raw_dir: pathlib.Path) -> None:
         """Raw files of what the driver left. RunFailed if something is not there."""
-        network = plan.scenario["network"]
-        write_json(raw_dir / "network.json", network)
+        write_json(raw_dir / "network.json", plan.scenario.network)
         write_workload(prepared, raw_dir)
-        measured, flows, counters = (_left(work_dir / f"{name}.json") for name in ("checks", "flows", "counters"))
+        measured, flows = _Checks(_left(work_dir, "checks.json")), _Flows(_left(work_dir, "flows.json"))
+        counters = _left(work_dir, "counters.json")
         write_json(raw_dir / "checks.json", idle.checks(
-            network, [None if one["measured_rtt_ns"] < 0 else one["measured_rtt_ns"] / 1000
-                      for one in measured["paths"]], measured["bottlenecks"]))
+            plan.scenario.network, [None if one.measured_rtt_ns < 0 else one.measured_rtt_ns / 1000
+                                    for one in measured.paths], measured.bottlenecks))
         write_json(raw_dir / "counters.json", counters)
         tables.from_csv(work_dir, raw_dir, _TABLES)
         for source in work.sources:
             tables.write_records(source, work_dir)
-        tables.datagram_counts(work_dir, prepared, flows["datagrams"])
+        tables.datagram_counts(work_dir, prepared, flows.datagrams)
         write_json(raw_dir / "guest.json", {
-            "probes": {}, "accounts": [], "bulk": flows["bulk"],
-            "traffic": traffic.collect(
-                Workload(prepared), traffic_context(plan, work_dir, str(work_dir)), raw_dir)})
+            "probes": {}, "accounts": [], "bulk": flows.bulk,
+            "traffic": traffic.collect(prepared, traffic_context(plan, work_dir, str(work_dir)), raw_dir)})
 
 
-def _left(path: pathlib.Path) -> Json:
+def _left(folder: pathlib.Path, name: str) -> dict[str, object]:
     try:
-        found: Json = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, object] = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
-        raise RunFailed(f"the simulator left no {path.name} that can be read: {problem}") from None
+        raise RunFailed(f"the simulator left no {name} that can be read: {problem}") from None
     return found

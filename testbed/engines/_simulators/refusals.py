@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from topologies.links import varying
 from topologies.links.end_hosts import HostsSection
+from topologies.links.records import Network
 from traffic.workload import components
 
-Json = Mapping[str, Any]
+#: as a scenario has it, with all defaults
+Section = Mapping[str, object]
 #: what an entry of a schedule says, by what of a link it changes
 _ENTRY = {"rate_bps": "rate_bps", "walk": "rate_bps", "delay_us": "delay_us", "loss_percent": "loss_percent",
           "limit": "limit", "limit_bytes": "limit", "outage_us": "up"}
 
 
-def of_traffic(scenario_components: Sequence[Json], engine: str) -> Iterator[FieldError]:
+def of_traffic(scenario_components: Sequence[Section], engine: str) -> Iterator[FieldError]:
     """Kinds of traffic that it does not have, and what of the others."""
     kinds = [name for name in components.names() if getattr(components.kind(name), "SIMULATED", False)]
     for component in scenario_components:
@@ -25,12 +26,12 @@ def of_traffic(scenario_components: Sequence[Json], engine: str) -> Iterator[Fie
         if component["kind"] not in kinds:
             yield FieldError(f"{place}.kind", f"engine {engine} cannot send traffic of kind {component['kind']}; it "
                                               f"has: {', '.join(kinds)}")
-        if component["kind"].startswith("tmix") and component.get("windows", "off") != "off":
+        if str(component["kind"]).startswith("tmix") and component.get("windows", "off") != "off":
             yield FieldError(f"{place}.windows", f"engine {engine} does not limit the receive windows of connections; "
                                                  "off expected")
 
 
-def of_hosts(hosts: Json, possible: Collection[str], engine: str) -> Iterator[FieldError]:
+def of_hosts(hosts: Section, possible: Collection[str], engine: str) -> Iterator[FieldError]:
     """Fields of the section `hosts` that are not as everywhere and cannot be set."""
     usual = fields.encode(HostsSection(jitter_us=0))
     for name, value in hosts.items():
@@ -39,7 +40,7 @@ def of_hosts(hosts: Json, possible: Collection[str], engine: str) -> Iterator[Fi
                                                             f"{', '.join(possible)}")
 
 
-def of_links(topology: Json, network: Json, absent: Mapping[str, str], queues: Collection[str],
+def of_links(topology: Section, network: Network, absent: Mapping[str, str], queues: Collection[str],
              changes: Collection[str], limits: Collection[str], engine: str) -> Iterator[FieldError]:
     """absent: {key of a section: how a user calls it} of what is not there; queues: kinds that are; changes: what a
     schedule may change (varying.QUANTITIES); limits: kinds of queues whose limit it may."""
@@ -54,23 +55,24 @@ def of_links(topology: Json, network: Json, absent: Mapping[str, str], queues: C
         if kind is not None and kind not in queues:
             yield FieldError(f"{place}.queue.kind", f"engine {engine} has no queue {kind}; there are: "
                                                     f"{', '.join(queues)}")
-        for number, entry in enumerate(section.get("schedule") or (), start=1):
+        schedule = section.get("schedule")
+        for number, entry in enumerate(schedule if isinstance(schedule, Sequence) else (), start=1):
             yield from _of_entry(f"{place}.schedule.{number}", entry, kind, changes, limits, engine)
     # what a topology makes of fields of its own
-    for link in network["links"]:
+    for link in network.links:
         for key, what in absent.items():
-            if link.get(key):
-                yield FieldError("topology", f"{link['name']}: engine {engine} has no {what}")
-        if link["queue"] not in queues:
-            yield FieldError("topology", f"{link['name']}: engine {engine} has no queue {link['queue']}; there are: "
+            if vars(link).get(key):
+                yield FieldError("topology", f"{link.name}: engine {engine} has no {what}")
+        if link.queue not in queues:
+            yield FieldError("topology", f"{link.name}: engine {engine} has no queue {link.queue}; there are: "
                                          f"{', '.join(queues)}")
         for quantity in varying.QUANTITIES:
             if varying.varies(link, quantity) and quantity not in changes:
-                yield FieldError("topology", f"{link['name']}: engine {engine} changes no {fields.plain(quantity)} of "
+                yield FieldError("topology", f"{link.name}: engine {engine} changes no {fields.plain(quantity)} of "
                                              "a link during a run")
 
 
-def _of_entry(place: str, entry: Json, kind: object, changes: Collection[str], limits: Collection[str],
+def _of_entry(place: str, entry: Section, kind: object, changes: Collection[str], limits: Collection[str],
               engine: str) -> Iterator[FieldError]:
     """What one entry of a schedule changes that cannot change."""
     for name, quantity in _ENTRY.items():
@@ -85,11 +87,11 @@ def _of_entry(place: str, entry: Json, kind: object, changes: Collection[str], l
                                                f"whose limit can change: {', '.join(limits)}")
 
 
-def _sections(section: Any, place: str) -> Iterator[tuple[str, Json]]:
+def _sections(section: object, place: str) -> Iterator[tuple[str, Section]]:
     """(dotted name, mapping) of a section and of all inside of it."""
     if isinstance(section, Mapping):
         yield place, section
-        inside: Iterator[tuple[object, Any]] = iter(section.items())
+        inside: Iterator[tuple[object, object]] = iter(section.items())
     elif isinstance(section, (list, tuple)):
         inside = iter(enumerate(section, start=1))
     else:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from testbed.core import raw_tables
 from testbed.core.errors import RunFailed
 from testbed.core.raw_files import write_table
-from testbed.engines._simulators.workload import Source
+from testbed.engines._simulators.workload import Orders, Source
 from traffic.replay.records import MAGIC
+from traffic.workload.records import Workload
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
 _ROWS = 1 << 20
 
 
@@ -25,7 +28,7 @@ def from_csv(work_dir: pathlib.Path, raw_dir: pathlib.Path, names: Iterable[str]
             write_table(_parts(work_dir / f"{name}.csv", name), raw_dir, name)
 
 
-def _parts(path: pathlib.Path, name: str) -> Iterator[Any]:
+def _parts(path: pathlib.Path, name: str) -> Iterator[pd.DataFrame]:
     import pandas as pd
     columns = raw_tables.TABLES[name].columns
     for part in pd.read_csv(path, chunksize=_ROWS, low_memory=False):
@@ -47,11 +50,11 @@ def write_records(source: Source, folder: pathlib.Path) -> None:
         columns.unlink()
 
 
-def datagram_counts(work_dir: pathlib.Path, workload: Json, counts: Iterable[Json]) -> None:
+def datagram_counts(work_dir: pathlib.Path, workload: Workload, counts: Iterable[Mapping[str, object]]) -> None:
     """What the programs of constant bit rates would have left, from {flow, sent_packets, ...} of each flow."""
     by_flow = {str(one["flow"]): {key: value for key, value in one.items() if key != "flow"} for one in counts}
-    for program in workload["programs"]:
-        if program["module"] == "traffic.datagrams.program":
-            job = json.loads(pathlib.Path(program["arguments"][0]).read_text(encoding="utf-8"))
-            mine = {str(order["flow"]) for order in [*job["send"], *job["receive"]]}
-            pathlib.Path(job["output"]).write_text(json.dumps({flow: by_flow[flow] for flow in sorted(mine)}))
+    for program in workload.programs:
+        if program.module == "traffic.datagrams.program":
+            job = Orders.of_program(program)
+            mine = {str(order.flow) for order in (*job.send, *job.receive)}
+            pathlib.Path(job.output).write_text(json.dumps({flow: by_flow[flow] for flow in sorted(mine)}))

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import kernel
 from testbed import PROJECT_DIR
@@ -28,6 +27,7 @@ from testbed.core.no_idle import prevent_idle, wanted
 from testbed.engines._kernel_engine import KernelEngine, read_progress, read_status
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
+from testbed.guest.job import Job
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 from testbed.runs import code_bundle
@@ -52,7 +52,7 @@ class Engine(KernelEngine):
     OWN_PROBES = {"cpu": {}}
     DECISIVE = (*KernelEngine.DECISIVE, *(f"testbed/engines/host/{path.name}" for path in sorted(_HERE.glob("*.py"))))
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, object]) -> None:
         super().__init__(options)
         self._journal = Journal()
         # a worker is tied to one CPU, which would be too little for a whole network
@@ -107,7 +107,7 @@ class Engine(KernelEngine):
     def state(self) -> str:
         return f"ready, {self.kernel_release()}"
 
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, object]:
         late, code = self.timer_lateness_us, code_bundle.ensure()
         return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
@@ -189,16 +189,16 @@ class Engine(KernelEngine):
     def _do(self, work_dir: pathlib.Path, log_path: pathlib.Path, carry_out: Callable[[list[str]], None],
             waiting: Callable[[], None]) -> None:
         """Carry out work_dir/job.json and put everything of the kernel back. RunFailed if it went wrong."""
-        job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
+        job = Job(json.loads((work_dir / "job.json").read_text(encoding="utf-8")), "job.json")
         code = code_bundle.ensure()
         os.sched_setaffinity(0, self._cpus)
         with self._journal.exclusive(waiting):
-            self._journal.begin(_settings(job), list(job.get("probes", ())))
+            self._journal.begin(_settings(job), list(job.probes) if job.has("probes") else [])
             try:
-                self._journal.add(extra_modules=[module["name"] for module in job["modules"]])
-                for variant in job["variants"]:
-                    if not variant["module_sha256"]:
-                        modules.load_congestion_control(variant["kernel_cca"])
+                self._journal.add(extra_modules=[module.name for module in job.modules])
+                for variant in job.variants:
+                    if not variant.module_sha256:
+                        modules.load_congestion_control(variant.kernel_cca)
                 # its first process, and what that starts, are gone when it has ended
                 carry_out([sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
                            "--fork", "--kill-child=TERM", "--", code_bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
@@ -209,8 +209,8 @@ class Engine(KernelEngine):
         if status is None:
             words = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-10:]
             raise RunFailed("the run ended before its job was done" + "".join(f"\n  {line}" for line in words))
-        if not status["ok"]:
-            raise RunFailed(f"inside the run: {status['error']}")
+        if not status.ok:
+            raise RunFailed(f"inside the run: {status.error}")
 
     def _watch(self, process: subprocess.Popen[bytes], work_dir: pathlib.Path, on_progress: OnProgress) -> None:
         noted, progress, since = False, None, time.monotonic()
@@ -226,9 +226,9 @@ class Engine(KernelEngine):
             now = read_progress(work_dir)
             if now is not None and now != progress:
                 progress, since = now, time.monotonic()
-                on_progress(progress["phase"], progress["t_us"])
+                on_progress(progress.phase, progress.t_us)
             if time.monotonic() - since > _STALL_S:
-                raise RunFailed(f"no progress for {_STALL_S} s ({progress['phase'] if progress else 'start'})")
+                raise RunFailed(f"no progress for {_STALL_S} s ({progress.phase if progress else 'start'})")
 
     def _put_back(self) -> None:
         problems = self._journal.put_back()
@@ -236,10 +236,10 @@ class Engine(KernelEngine):
             raise RunFailed(f"not as before: {'; '.join(problems)} (testbed doctor --repair tries again)")
 
 
-def _settings(job: dict[str, Any]) -> list[str]:
+def _settings(job: Job) -> list[str]:
     """Paths of all settings of the whole kernel that a job changes."""
-    names = [*machine_sysctls(job["network"], job["connection_places"]), "net.ipv4.tcp_allowed_congestion_control"]
-    parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job["builtin_parameters"].items()
+    names = [*machine_sysctls(job.network, job.connection_places), "net.ipv4.tcp_allowed_congestion_control"]
+    parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job.builtin_parameters.items()
                   for name in values]
     return [sysctl_path(name) for name in names] + parameters + list(_TRACE_OPTIONS)
 

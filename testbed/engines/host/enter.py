@@ -46,6 +46,7 @@ def main(work_dir: str, code_dir: str) -> None:
     # Mininet's node shells must not stop us when they go
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.path[:0] = [code_dir, "/usr/lib/python3/dist-packages"]
+    from testbed.guest.job import Job
     from testbed.guest.main import Output, run
     output = Output(work_dir)
     try:
@@ -53,9 +54,9 @@ def main(work_dir: str, code_dir: str) -> None:
         status: dict[str, object] = {"ok": True}
         if "session" in job:
             from testbed.guest import session
-            status["failed"] = session.serve(job, work_dir, os.ttyname(0))
+            status["failed"] = session.serve(Job(job, "job.json"), work_dir, os.ttyname(0))
         else:
-            run({**job, "project_dir": code_dir}, work_dir)
+            run(Job({**job, "project_dir": code_dir}, "job.json"), work_dir)
     except Exception as problem:
         traceback.print_exc()
         status = {"ok": False, "error": f"{type(problem).__name__}: {problem}"}

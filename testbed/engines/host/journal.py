@@ -15,10 +15,10 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from testbed.core.errors import EnvironmentProblem
 from testbed.core.files import write_json
+from testbed.core.record import Perhaps, Record
 from testbed.engines.host import modules
 
 FOLDER = pathlib.Path("/run/tcp-testbed")
@@ -27,7 +27,24 @@ TRACE_INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 PATIENCE_S = 30.0
 _PAUSE_S = 0.1
 
-Json = dict[str, Any]
+
+class Process(Record):
+    """The first process of a run."""
+    pid: int
+    #: in ticks since boot; None: it had ended
+    started: str | None
+
+
+class Entries(Record):
+    """What the journal says."""
+    boot_id: str
+    process = Perhaps(Process)
+    #: (path, content)
+    settings: Sequence[Sequence[str]]
+    #: that were loaded, and that the run loads
+    modules: Sequence[str]
+    extra_modules: Sequence[str]
+    trace_instances: Sequence[str]
 
 
 class Busy(EnvironmentProblem):
@@ -61,7 +78,7 @@ class Journal:
                                          f"(do that by hand and remove {self._path}, or boot again)")
             yield
 
-    def left(self) -> Json | None:
+    def left(self) -> Entries | None:
         """What a run of this boot has written down and not yet put back."""
         try:
             record = json.loads(self._path.read_text(encoding="utf-8"))
@@ -70,7 +87,8 @@ class Journal:
         except ValueError:
             raise EnvironmentProblem(f"{self._path}: not readable as JSON; remove it when nothing is left of a run"
                                      ) from None
-        return record if isinstance(record, dict) and record.get("boot_id") == _boot_id() else None
+        of_this_boot = isinstance(record, dict) and record.get("boot_id") == _boot_id()
+        return Entries(record, str(self._path)) if of_this_boot else None
 
     def left_by_dead(self) -> str:
         """What a run that was killed has left, in words; '' if there is nothing, or the run still goes on."""
@@ -82,7 +100,7 @@ class Journal:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return ""
-        return f"a run that was killed left {len(record['settings'])} settings and its modules as they were for it"
+        return f"a run that was killed left {len(record.settings)} settings and its modules as they were for it"
 
     def begin(self, settings: Sequence[str] = (), trace_instances: Sequence[str] = ()) -> None:
         """Note how things are: the content of these files, and which modules and trace instances there are.
@@ -95,9 +113,10 @@ class Journal:
             "modules": sorted(modules.loaded()), "extra_modules": [],
             "trace_instances": [name for name in trace_instances if name not in present]})
 
-    def add(self, **more: Any) -> None:
+    def add(self, **more: object) -> None:
         """Change entries of the journal."""
-        write_json(self._path, {**(self.left() or {}), **more})
+        left = self.left()
+        write_json(self._path, {**(left.content() if left else {}), **more})
 
     def note_process(self, pid: int) -> None:
         """The first process of the run, which all others end with."""
@@ -110,11 +129,11 @@ class Journal:
             self._path.unlink(missing_ok=True)
             return []
         problems: list[str] = []
-        problems += _end(record["process"])
-        for path, content in reversed(record["settings"]):
+        problems += _end(record.process)
+        for path, content in reversed(record.settings):
             problems += _write_back(path, content)
-        problems += _remove_trace_instances(record["trace_instances"])
-        problems += modules.remove_new(set(record["modules"]), set(record["extra_modules"]), patient)
+        problems += _remove_trace_instances(record.trace_instances)
+        problems += modules.remove_new(set(record.modules), set(record.extra_modules), patient)
         if not problems:
             self._path.unlink()
         return problems
@@ -163,11 +182,11 @@ def _started(pid: int) -> str | None:
     return None if state in "ZX" else rest[18]
 
 
-def _end(process: Json | None) -> list[str]:
+def _end(process: Process | None) -> list[str]:
     """Wait until the first process of a run, and with it all others, are gone: of itself, or else killed."""
-    if process is None or process["started"] is None:
+    if process is None or process.started is None:
         return []
-    pid, started = int(process["pid"]), str(process["started"])
+    pid, started = process.pid, process.started
 
     def gone() -> bool:
         return _started(pid) != started

@@ -8,8 +8,8 @@ import os
 import pathlib
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO
 
 from kernel import configuration
 from testbed import engines
@@ -71,7 +71,8 @@ def kernel_lacks() -> list[Problem]:
 
 def lacking(kernel_options: Sequence[str]) -> list[str]:
     """Which of these options (kernel.option_names()) this kernel does not have, as far as it says what it has."""
-    readers: tuple[tuple[str, Any], ...] = ((_CONFIG, gzip.open), (f"/boot/config-{os.uname().release}", open))
+    readers: tuple[tuple[str, Callable[..., IO[str]]], ...] = (
+        (_CONFIG, gzip.open), (f"/boot/config-{os.uname().release}", open))
     for path, opened in readers:
         try:
             with opened(path, "rt", encoding="utf-8") as file:

@@ -9,7 +9,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Sequence
-from typing import Any
 
 from testbed import PROJECT_DIR
 from testbed.core.errors import EnvironmentProblem
@@ -17,10 +16,11 @@ from testbed.core.files import sha256_of
 from testbed.engines._simulators import changing, driver_orders as orders
 from testbed.engines._simulators.engine import SimulatorEngine
 from testbed.engines._simulators.workload import Work
+from testbed.guest.job import Job
 from testbed.runs.engine import Capabilities, Problem, Report
 from testbed.runs.plan import Plan
+from traffic.workload.records import Flow
 
-Json = dict[str, Any]
 _SCRIPTS = PROJECT_DIR / "simulation" / "ns2"
 _PROGRAM = "/usr/bin/ns"
 
@@ -67,7 +67,7 @@ class Engine(SimulatorEngine):
         except OSError:
             raise EnvironmentProblem("ns-2 is missing (apt-get install ns2)") from None
 
-    def environment(self) -> Json:
+    def environment(self) -> dict[str, object]:
         return {"simulator": "ns-2", "kernel_key": self.kernel_key()}
 
     def code_sha256(self) -> str:
@@ -81,15 +81,15 @@ class Engine(SimulatorEngine):
         # ns-2 must not outlive who started it
         return ["setpriv", "--pdeathsig", "KILL", _PROGRAM, str(_SCRIPTS / "driver.tcl")]
 
-    def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
-        network = plan.scenario["network"]
-        sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts["sysctls"].items()}
+    def order_text(self, plan: Plan, work: Work, parts: Job) -> str:
+        network = plan.scenario.network
+        sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts.sysctls.items()}
 
-        def chosen(flow: Json) -> Json:
-            agents = _STUDIED if "segment_bytes" in flow else _TWO_WAY
-            kind = agents.get((flow["cca"], sack[flow["sender"]]))
-            return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
+        def chosen(flow: Flow) -> dict[str, object]:
+            agents = _STUDIED if flow.has("segment_bytes") else _TWO_WAY
+            kind = agents.get((str(flow.cca), sack[flow.sender]))
+            return {"cca": flow.cca, "agent": kind or f"Linux:{flow.cca}"}
 
         return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing.duration_us),
-                        *orders.network(network, parts["sysctls"]), *changing.changes(network),
+                        *orders.network(network, parts.sysctls), *changing.changes(network),
                         *orders.measurements(network), *orders.traffic(work, chosen), *orders.probes(plan)])

@@ -10,18 +10,25 @@ import functools
 import hashlib
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed import PROJECT_DIR
+from testbed.core import fields
 from testbed.engines._simulators.engine import SimulatorEngine
 from testbed.engines._simulators.workload import Work
 from testbed.engines.ns3 import build, ccas, driver_orders, installation
 from testbed.engines.ns3.installation import Installation
+from testbed.guest.job import Job
 from testbed.probes import sojourn
+from testbed.probes._context import Context
 from testbed.runs.engine import Capabilities, Option, Problem, Report
 from testbed.runs.plan import Plan
+from topologies.links.records import Network
+from traffic.workload.records import Workload
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    import numpy as np
+
 _BATCH = 3 * (1 << 20)
 
 
@@ -55,8 +62,8 @@ class Engine(SimulatorEngine):
     def kernel_key(self) -> str:
         return build.key(self._ns3)
 
-    def environment(self) -> Json:
-        found = {"simulator": f"ns-3.{self._ns3.version[1]}", "kernel_key": self.kernel_key()}
+    def environment(self) -> dict[str, object]:
+        found: dict[str, object] = {"simulator": f"ns-3.{self._ns3.version[1]}", "kernel_key": self.kernel_key()}
         if self.options.get("ns3") is None:
             return found
         return {**found, "ns3_path": str(self._ns3.path), "ns3_sha256": self._ns3.sha256}
@@ -73,21 +80,22 @@ class Engine(SimulatorEngine):
     def command(self) -> list[str]:
         return [str(build.ensure(self._ns3, lambda text: None))]
 
-    def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
+    def order_text(self, plan: Plan, work: Work, parts: Job) -> str:
         return driver_orders.text(plan, work, parts, self._ns3.version)
 
-    def collect(self, plan: Plan, prepared: Json, work: Work, work_dir: pathlib.Path, raw_dir: pathlib.Path) -> None:
+    def collect(self, plan: Plan, prepared: Workload, work: Work, work_dir: pathlib.Path, raw_dir: pathlib.Path) \
+            -> None:
         super().collect(plan, prepared, work, work_dir, raw_dir)
-        if "sojourn" in plan.scenario["probes"]:
-            network = plan.scenario["network"]
-            sojourn.write_tables(_sojourns(work_dir / "sojourn.bin", network), raw_dir, {
-                "settings": plan.scenario["probes"]["sojourn"], "network": network, "t0_ns": 0, **plan.timing.record()})
+        if "sojourn" in plan.scenario.probes:
+            options = fields.decode(sojourn.Options, plan.scenario.probes["sojourn"])
+            sojourn.write_tables(_sojourns(work_dir / "sojourn.bin", plan.scenario.network), raw_dir,
+                                 Context(options, plan.scenario.network, prepared.flows, 0, plan.timing))
 
 
-def _sojourns(path: pathlib.Path, network: Json) -> Iterator[tuple[Any, Any, Any]]:
+def _sojourns(path: pathlib.Path, network: Network) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Batches of (when a packet left, how long it waited, ifindex of its queue)."""
     import numpy as np
-    index = np.array([link["ifindex"] for link in network["links"]])
+    index = np.array([link.ifindex for link in network.links])
     with open(path, "rb") as file:
         while (rows := np.fromfile(file, "<i8", _BATCH)).size:
             left, waited, link = rows.reshape(-1, 3).T

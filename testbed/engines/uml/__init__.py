@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import pathlib
 import subprocess
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import kernel
 from kernel import guest, host, modinfo, trial
@@ -21,11 +20,13 @@ from testbed.core.errors import EnvironmentProblem
 from testbed.core.files import write_json
 from testbed.engines._kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
+from testbed.guest.job import Job
 from testbed.guest.session import READY
 from testbed.runs import code_bundle
 from testbed.runs.engine import Capabilities, OnProgress, Option, Problem, Report
 from testbed.runs.plan import Plan
 from topologies import standards
+from topologies.links.records import Network
 
 _INIT = "testbed/engines/uml/init.py"
 _MODULES = PROJECT_DIR / "kernel-modules"
@@ -48,14 +49,14 @@ class Engine(KernelEngine):
                 "kernel/guest.py")
     timer_period_us = 0
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, object]) -> None:
         super().__init__(options)
         self.require(())
         self._found: kernel.Kernel | None = None
         self._code: pathlib.Path | None = None
 
     @staticmethod
-    def parsed(option: str, text: str) -> Any:
+    def parsed(option: str, text: str) -> int | str:
         if option == "hz":
             known = [str(hz) for hz in kernel.HZ]
             if text not in known:
@@ -118,7 +119,7 @@ class Engine(KernelEngine):
     def parameters(self, kernel_cca: str) -> dict[str, str]:
         return modinfo.of_builtin(self._kernel, f"tcp_{kernel_cca}")
 
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, object]:
         confined = host.facts()["landlock"] > 0
         self._code = code_bundle.ensure()
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
@@ -165,9 +166,9 @@ class Engine(KernelEngine):
     def radio_sources(self) -> dict[str, str]:
         return {name: kernel.digest_of(_MODULES / name) for name in standards.modules()}
 
-    def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
+    def radio_modules(self, network: Network) -> dict[str, pathlib.Path]:
         found = {}
-        for name in sorted({standards.of(cell).MODULE for cell in network.get("cells", ())}):
+        for name in sorted({standards.of(cell).MODULE for cell in network.cells}):
             module = self._module_of(_MODULES / name)
             if module is None:
                 raise EnvironmentProblem(f"{_MODULES / name} is not built for this kernel yet; `testbed run` does it")
@@ -179,7 +180,7 @@ class Engine(KernelEngine):
         return self.find_module(kernel.digest_of(source))
 
     def memory_mb(self, plan: Plan, workload_dir: pathlib.Path | None) -> int:
-        return memory.of_run_mb(workload_dir, plan.scenario["network"])
+        return memory.of_run_mb(workload_dir, plan.scenario.network)
 
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         return init.WORK_DIR
@@ -193,14 +194,14 @@ class Engine(KernelEngine):
         super().run(plan, workload_dir, folder, cpu, on_progress)
 
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
-        job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
-        memory_mb = memory.of_run_mb(work_dir, job["network"])
+        job = Job(json.loads((work_dir / "job.json").read_text(encoding="utf-8")), "job.json")
+        memory_mb = memory.of_run_mb(work_dir, job.network)
         tmpfs = _tmpfs(memory_mb)
         command = self._command(work_dir, tmpfs, memory_mb, cpu=cpu)
         process = None
         try:
             with open(log_path, "wb") as log:
-                process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job["seed"]),
+                process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job.seed),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
@@ -234,7 +235,7 @@ class Engine(KernelEngine):
         ending.check(started[0].returncode, work_dir, log_path, tmpfs)
 
     def _command(self, work_dir: pathlib.Path, tmpfs: str, memory_mb: int, *, options: Sequence[str] = (),
-                 large_pages: bool = True, **more: Any) -> list[str]:
+                 large_pages: bool = True, cpu: int | None = None, virtual_time: bool = True) -> list[str]:
         # the table of sessions, where nodes have none of their own (testbed/guest/tuning.py): tens of thousands in
         # TIME_WAIT want a larger one than this little memory gets, but every dump walks it
         words = ["thash_entries=16384", *options]
@@ -247,7 +248,8 @@ class Engine(KernelEngine):
         if not (large_pages and memory.large_pages()):
             words.append("large_pages=no")                  # kernel/patches/speed/0016
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,
-                             memory_mb=memory_mb, confine=self._confine, options=words, **more)
+                             memory_mb=memory_mb, confine=self._confine, options=words, cpu=cpu,
+                             virtual_time=virtual_time)
 
 
 def _tmpfs(memory_mb: int) -> str:

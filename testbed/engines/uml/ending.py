@@ -9,7 +9,7 @@ import signal
 
 from kernel import crash, host
 from testbed.core.errors import RunFailed
-from testbed.engines._kernel_engine import read_status
+from testbed.engines._kernel_engine import Status, read_status
 
 #: of a kernel or a process 1 whose memory had no page behind it: the folder it lies in was full
 _BUS_ERROR = re.compile(r"Bus error - the host|Kernel mode signal 7\b|exitcode=0x00000007\b")
@@ -19,18 +19,18 @@ _KILLED_BY_IT = re.compile(r"ended with status -7\b")
 _OUT_OF_MEMORY = re.compile(r"Out of memory: Killed process \d+ \([^)\n]*\)")
 
 
-def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> dict[str, object]:
+def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> Status:
     """What the guest said at its end; RunFailed unless that was that all went well."""
     log = log_path.read_bytes().decode("utf-8", "replace")
     trouble = crash.describe(log)
     status = read_status(work_dir)
     if status and not (trouble and "Kernel panic" in trouble):
-        if status["ok"]:
+        if status.ok:
             return status
-        why = f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(str(status["error"])) else ""
+        why = f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(status.error) else ""
         if killed := _OUT_OF_MEMORY.search(log):
             why += f"; the guest's memory was full: {killed[0]}"
-        raise RunFailed(f"inside the guest: {status['error']}{why}")
+        raise RunFailed(f"inside the guest: {status.error}{why}")
     # then neither pages nor status nor log could be written; what the guest had of its memory is free again
     if _BUS_ERROR.search(log) or _free_bytes(memory) < 1 << 20:
         raise RunFailed(_full(memory))

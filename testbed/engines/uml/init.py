@@ -14,7 +14,7 @@ import sys
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from testbed.guest.job import Job
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
@@ -101,17 +101,19 @@ def main() -> None:
     if os.path.exists(_PRELOAD):
         job["preload"] = _PRELOAD
     if "session" in job:
-        _in_session(job)
+        from testbed.guest.job import Job
+        _in_session(Job(job, "job.json"))
         return
     # Mininet does without it, and so nobody waits for it
     sys.modules["pexpect"] = None                                               # type: ignore[assignment]
+    from testbed.guest.job import Job
     from testbed.guest.main import run
     _libc.munlockall()                  # testbed/guest/preload.c: memory comes as usual from here on
-    run(job, WORK_DIR)
+    run(Job(job, "job.json"), WORK_DIR)
     _note_status({"ok": True})
 
 
-def _in_session(job: "dict[str, Any]") -> None:
+def _in_session(job: "Job") -> None:
     """Let a process of its own talk to the user: process 1 hears of no signal."""
     import fcntl
     import struct

@@ -13,7 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Callable
 
 from kernel.source import cache_dir
 from testbed.core.files import write_text
@@ -48,7 +48,7 @@ class _Memory:
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path, self._changed = path, False
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, object] = {}
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             if isinstance(known, dict):
@@ -92,11 +92,11 @@ class _Memory:
             except OSError:
                 pass
 
-    def _remembered(self, key: str, state: str, find: Any) -> str:
+    def _remembered(self, key: str, state: str, find: Callable[[], str]) -> str:
         known = self._known.get(key)
         if isinstance(known, list) and len(known) == 2 and known[0] == state and isinstance(known[1], str):
             return known[1]
-        value: str = find()
+        value = find()
         self._known[key], self._changed = [state, value], True
         return value
 

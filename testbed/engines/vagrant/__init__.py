@@ -11,12 +11,11 @@ import hashlib
 import pathlib
 import shutil
 import tempfile
-import types
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import EnvironmentProblem, RunFailed
+from testbed.core.record import Record, Within
 from testbed.engines._features import LinuxEngine
 from testbed.engines.vagrant.inside import RUN
 from testbed.engines.vagrant.machine import INSIDE, Machine
@@ -26,14 +25,42 @@ from testbed.runs.plan import Plan
 _HERE = pathlib.Path(__file__).parent
 
 
+class Facts(Record):
+    """What the machine says of itself; with problems only these and the code."""
+    problems: Sequence[str]
+    #: hash of the code that is there
+    code: str
+    kernel_key: str
+    kernel_release: str = ""
+    environment: Mapping[str, object]
+    congestion_controls: Sequence[str]
+    machine: Mapping[str, object]
+    #: of a run in the folder RUN
+    guest_dir: str
+
+
+class Module(Record):
+    """A module that was built inside; file: None, it is there."""
+    name: str
+    sha256: str
+    warnings: str
+    congestion_controls: Sequence[str]
+    file: None
+
+
+class Answer(Record):
+    """Of the request to build."""
+    module = Within(Module)
+
+
 class Engine(LinuxEngine):
     """What it says of kernel and CCAs it has asked the machine for, once per command."""
     capabilities = Capabilities(clock="real", parallel=False)
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, object]) -> None:
         super().__init__(options)
         self._machine = Machine()
-        self._facts: dict[str, Any] = {}
+        self._facts: Facts | None = None
         self._kernel_options: list[str] = []
 
     def require(self, kernel_options: Sequence[str]) -> None:
@@ -46,20 +73,27 @@ class Engine(LinuxEngine):
         self._machine.bring_up(report)
         report("bringing the project into the virtual machine (vagrant rsync)")
         self._machine.synchronise()
-        self._describe()
-        if self._facts["problems"]:
-            raise EnvironmentProblem("in the virtual machine: " + "; ".join(self._facts["problems"]))
-        if self._facts["code"] != self._inner.code_sha256():
+        facts = self._describe()
+        if facts.problems:
+            raise EnvironmentProblem("in the virtual machine: " + "; ".join(facts.problems))
+        if facts.code != self._inner.code_sha256():
             raise EnvironmentProblem(f"the project in the virtual machine is not this one: does {PROJECT_DIR} reach "
                                      f"{INSIDE} there? (vagrant rsync)")
 
     def find(self) -> bool:
-        if not self._facts and self._machine.running():
+        if self._facts is None and self._machine.running():
             self._describe()
-        return bool(self._facts)
+        return self._facts is not None
 
-    def _describe(self) -> None:
-        self._facts = self._machine.ask({"do": "describe", "kernel_options": self._kernel_options})
+    def _describe(self) -> Facts:
+        self._facts = Facts(self._machine.ask({"do": "describe", "kernel_options": self._kernel_options}))
+        return self._facts
+
+    @property
+    def _known(self) -> Facts:
+        """What the machine has said."""
+        assert self._facts is not None          # see `find` and `prepare`
+        return self._facts
 
     @functools.cached_property
     def _inner(self) -> EngineBase:
@@ -72,22 +106,22 @@ class Engine(LinuxEngine):
         return "the virtual machine is there" + ("" if self._machine.running() else ", halted; the next run starts it")
 
     def kernel_key(self) -> str:
-        return str(self._facts["kernel_key"])
+        return self._known.kernel_key
 
     def kernel_release(self) -> str:
-        return str(self._facts.get("kernel_release", ""))
+        return self._facts.kernel_release if self._facts else ""
 
-    def environment(self) -> dict[str, Any]:
-        return {**self._facts["environment"], "virtual_machine": self._facts["machine"]}
+    def environment(self) -> dict[str, object]:
+        return {**self._known.environment, "virtual_machine": self._known.machine}
 
     def code_sha256(self) -> str:
         own = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(_HERE.glob("*.py"))]
         return hashlib.sha256("\n".join([self._inner.code_sha256(), *own]).encode()).hexdigest()
 
     def congestion_controls(self) -> Sequence[str]:
-        return [str(name) for name in self._facts["congestion_controls"]]
+        return list(self._known.congestion_controls)
 
-    def build_module(self, source: str, report: Report) -> Any:
+    def build_module(self, source: str, report: Report) -> Module:
         path = pathlib.Path(source).resolve()
         if path.is_relative_to(PROJECT_DIR):                # is inside already
             answer = self._machine.ask({"do": "build", "source": f"{INSIDE}/{path.relative_to(PROJECT_DIR)}"},
@@ -97,10 +131,10 @@ class Engine(LinuxEngine):
                 (pathlib.Path(name) / path.name).symlink_to(path)
                 answer = self._machine.ask({"do": "build", "source": f"sent/{path.name}"}, send=pathlib.Path(name),
                                            on_report=report)
-        return types.SimpleNamespace(**answer["module"])
+        return Answer(answer).module
 
     def guest_dir(self, work_dir: pathlib.Path) -> str:
-        return str(self._facts["guest_dir"]).replace(RUN, self._place(work_dir))
+        return self._known.guest_dir.replace(RUN, self._place(work_dir))
 
     @staticmethod
     def _place(work_dir: pathlib.Path) -> str:

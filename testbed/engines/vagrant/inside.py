@@ -19,13 +19,26 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, TypedDict
 
 #: what stands for a run's own folder in the path that `describe` gives
 RUN = "RUN"
 _ROOT = pathlib.Path("/var/tmp/tcp-testbed")
 _OLD_S = 24 * 3600
-_Send = Callable[[dict[str, Any]], None]
+
+
+class Request(TypedDict, total=False):
+    """What is asked for; bytes: of the archive that follows."""
+    do: str
+    bytes: int
+    #: the name of a run's folder
+    place: str
+    kernel_options: list[str]
+    #: of a module
+    source: str
+
+
+_Send = Callable[[dict[str, object]], None]
 
 
 def main() -> None:
@@ -37,10 +50,10 @@ def main() -> None:
     ears = os.fdopen(os.dup(0), "rb", buffering=0)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    request = json.loads(_line(ears))
+    request: Request = json.loads(_line(ears))
     _ROOT.mkdir(mode=0o700, exist_ok=True)
     place = _ROOT / str(request.get("place") or f"request-{os.getpid()}")
-    answer: dict[str, Any] = {}
+    answer: dict[str, object] = {}
     try:
         place.mkdir(mode=0o700)
         if request["bytes"]:
@@ -59,7 +72,7 @@ def main() -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+def _describe(request: Request, place: pathlib.Path, send: _Send) -> dict[str, object]:
     from testbed import engines
     from testbed.core import environment
     from testbed.core.errors import UsageError
@@ -82,7 +95,7 @@ def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict
             "guest_dir": engine.guest_dir(_ROOT / RUN / "sent" / "work")}
 
 
-def _build(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+def _build(request: Request, place: pathlib.Path, send: _Send) -> dict[str, object]:
     from kernel import KernelError
     from testbed import engines
     from testbed.core.errors import RunFailed
@@ -95,7 +108,7 @@ def _build(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[st
                        "congestion_controls": list(module.congestion_controls), "file": None}}
 
 
-def _run(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+def _run(request: Request, place: pathlib.Path, send: _Send) -> dict[str, object]:
     from testbed import engines
     from testbed.runs import plan
     reply = place / "reply"
@@ -105,11 +118,11 @@ def _run(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str,
     return {}
 
 
-_DO: dict[str, Callable[[dict[str, Any], pathlib.Path, _Send], dict[str, Any]]] = {
+_DO: dict[str, Callable[[Request, pathlib.Path, _Send], dict[str, object]]] = {
     "describe": _describe, "build": _build, "run": _run}
 
 
-def _reply(out: IO[bytes], answer: dict[str, Any], folder: pathlib.Path) -> None:
+def _reply(out: IO[bytes], answer: dict[str, object], folder: pathlib.Path) -> None:
     from testbed.core import archive
     with tempfile.TemporaryFile(dir=_ROOT) as file:
         if folder.is_dir():
@@ -120,7 +133,7 @@ def _reply(out: IO[bytes], answer: dict[str, Any], folder: pathlib.Path) -> None
         out.flush()
 
 
-def _send(out: IO[bytes], message: dict[str, Any]) -> None:
+def _send(out: IO[bytes], message: dict[str, object]) -> None:
     out.write(json.dumps(message).encode() + b"\n")
     out.flush()
 

@@ -10,7 +10,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import IO, TypedDict
 
 from testbed import PROJECT_DIR, engines
 from testbed.core import archive
@@ -30,6 +31,13 @@ _GEMS = pathlib.Path("/usr/share/rubygems-integration/all/gems")
 #: exit status of ssh where the connection, not the command, failed
 _SSH_FAILED = 255
 _MOST_WORDS = 400
+
+
+class Reply(TypedDict, total=False):
+    """The last message of the other side; bytes: of an archive that follows."""
+    answer: dict[str, object]
+    error: str
+    bytes: int
 
 
 class Machine:
@@ -94,8 +102,8 @@ class Machine:
         if done.returncode:
             raise EnvironmentProblem(f"vagrant rsync: {first_sentence(done.stderr) or done.returncode}")
 
-    def ask(self, request: dict[str, Any], send: pathlib.Path | None = None, receive: pathlib.Path | None = None,
-            on_progress: OnProgress | None = None, on_report: Report | None = None) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, object], send: pathlib.Path | None = None, receive: pathlib.Path | None = None,
+            on_progress: OnProgress | None = None, on_report: Report | None = None) -> dict[str, object]:
         """The answer to a request; send: a folder that goes with it, receive: a new folder for what comes back.
 
         RunFailed with the other side's error, or if the machine goes away. However it ends, nothing of it goes on
@@ -127,14 +135,14 @@ class Machine:
                 raise RunFailed(f"the virtual machine {what}: {' '.join(said[-3:])[-_MOST_WORDS:]}") from None
         if "error" in answer:
             raise RunFailed(f"in the virtual machine: {answer['error']}")
-        return dict(answer["answer"])
+        return answer["answer"]
 
 
 class _Gone(Exception):
     """The other side ended without an answer."""
 
 
-def _tell(stream: IO[bytes], request: dict[str, Any], folder: pathlib.Path | None) -> None:
+def _tell(stream: IO[bytes], request: Mapping[str, object], folder: pathlib.Path | None) -> None:
     with tempfile.TemporaryFile() as file:
         if folder is not None:
             archive.pack(folder, file)
@@ -144,7 +152,7 @@ def _tell(stream: IO[bytes], request: dict[str, Any], folder: pathlib.Path | Non
         stream.flush()
 
 
-def _listen(stream: IO[bytes], on_progress: OnProgress | None, on_report: Report | None) -> dict[str, Any]:
+def _listen(stream: IO[bytes], on_progress: OnProgress | None, on_report: Report | None) -> Reply:
     """The answer; what comes before it goes to whom it concerns."""
     while True:
         line = stream.readline(1 << 24)
@@ -153,7 +161,8 @@ def _listen(stream: IO[bytes], on_progress: OnProgress | None, on_report: Report
         except ValueError:
             raise _Gone from None
         if not isinstance(message, dict) or "answer" in message or "error" in message:
-            return dict(message)
+            reply: Reply = dict(message)                    # type: ignore[assignment]
+            return reply
         if on_progress and "progress" in message:
             phase, t_us = message["progress"]
             on_progress(str(phase), int(t_us))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guest's memory follows from what its network and its programs hold."""
 import json
+import types
 from types import SimpleNamespace
 
 import pytest
@@ -77,9 +78,8 @@ def test_a_long_fat_network_takes_more(tmp_path):
     put_plans(tmp_path, 160 * MB)
     assert memory.of_run_mb(tmp_path, network) == 1088
     put_plans(tmp_path, 0)
-    for link in network["links"]:
-        if link["bottleneck"]:
-            link["rate_bps"] *= 10
+    network = network.changed(links=[
+        link.changed(rate_bps=10 * link.rate_bps) if link.bottleneck else link for link in network.links])
     assert memory.of_run_mb(tmp_path, network) == 1600
 
 
@@ -90,10 +90,10 @@ def test_the_run_says_so(tmp_path, monkeypatch, plan_mb):
     put_plans(tmp_path, plan_mb * MB)
 
     class Plan:
-        scenario = {"network": network_of("data-center")}
+        scenario = types.SimpleNamespace(network=network_of("data-center"))
     uml.Engine({}).run(Plan, tmp_path, tmp_path, 0, lambda *_: None)
     assert json.loads((tmp_path / "environment.json").read_text()) == {
-        "guest_memory_mb": memory.of_run_mb(tmp_path, Plan.scenario["network"]), "clock": "virtual"}
+        "guest_memory_mb": memory.of_run_mb(tmp_path, Plan.scenario.network), "clock": "virtual"}
 
 
 @pytest.mark.parametrize("offered_mbps, duration_s, wanted_mb", [
@@ -112,10 +112,11 @@ def test_what_an_overloaded_link_leaves_waiting_takes_more(tmp_path, offered_mbp
 
 def test_a_link_that_gets_slower_leaves_more_waiting(tmp_path):
     network = network_of("access-link")
-    link, = (link for link in network["links"] if link["name"] == "right_to_left")
     put_workload(tmp_path, {"stop_us": 1000 * 10**6, "offered_bps": {"right_to_left": 80e6}})
     assert memory.of_run_mb(tmp_path, network) == 1024
-    link["schedule"] = [{"at_us": 500 * 10**6, "rate_bps": 10_000_000}]
+    schedule = [{"at_us": 500 * 10**6, "rate_bps": 10_000_000}]
+    network = network.changed(links=[
+        link.changed(schedule=schedule) if link.name == "right_to_left" else link for link in network.links])
     # 55 Mbit/s on average are too little by 25: 0.75 x 3125 MB, of which 512 would have had room
     assert memory.of_run_mb(tmp_path, network) == 3008
 

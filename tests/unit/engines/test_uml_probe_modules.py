@@ -9,6 +9,7 @@ import topologies
 from kernel import trial
 from testbed import engines, probes
 from testbed.core.errors import EnvironmentProblem, UsageError
+from topologies.links.records import Network
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_kernel_with_radios_gets_the_modules_that_make_them(uml, monkeypatch, 
     uml.prepare(print)
     for kind, name in (("mesh", "air_wlan"), ("low-rate", "air_lowpan")):
         assert uml.radio_modules(topologies.resolve({"kind": kind, "nodes": 2})) == {name: tmp_path / f"{name}.ko"}
-    assert uml.radio_modules({"links": []}) == {}
+    assert uml.radio_modules(Network({"links": []})) == {}
     built.clear()
     with pytest.raises(EnvironmentProblem, match="air_wlan is not built for this kernel yet"):
         uml.radio_modules(topologies.resolve({"kind": "mesh", "nodes": 2}))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What simulators refuse of a scenario: one line that names file, line and field, before anything runs."""
 import re
+import types
 
 import pytest
 
@@ -36,13 +37,17 @@ timing: {test: 9 s}
 """
 
 
+def _plan(resolved):
+    return types.SimpleNamespace(scenario=resolved)
+
+
 def refusal(folder, engine, central="delay: 1 ms", traffic="{kind: greedy}", text=SCENARIO, settings=(), more=""):
     """What a user is told of such a scenario; '' if it can be."""
     path = folder / "small.yaml"
     path.write_text(text.replace("CENTRAL", central).replace("TRAFFIC", traffic) + more)
     loaded = scenario.load(str(path), settings=list(settings))
     simulator = engines.load(engine)
-    problem = next(simulator._refusals(campaign.fitting(loaded, simulator).resolved()), None)
+    problem = next(simulator._refusals(_plan(campaign.fitting(loaded, simulator).resolved())), None)
     return campaign._reason(problem, loaded).replace(f"{folder}/", "")
 
 
@@ -102,7 +107,7 @@ def test_a_topology_that_hides_what_it_makes(tmp_path):
     """A link that has something without a field that says so is refused all the same."""
     loaded = scenario.load("h-shape-1").resolved()
     vars(loaded.network.links[0])["jitter"] = {"spread_us": 1}
-    problem = next(engines.load("ns3")._refusals(loaded))
+    problem = next(engines.load("ns3")._refusals(_plan(loaded)))
     assert (problem.field, re.sub("^[^:]*", "X", str(problem))) == ("topology", "X: engine ns3 has no jitter")
 
 
@@ -110,4 +115,4 @@ def test_a_topology_that_hides_what_it_makes(tmp_path):
 @pytest.mark.parametrize("name", ["tcp-on-off", "access-link", "long-flows", "h-shape-1"])
 def test_scenarios_that_simulators_carry_out(engine, name):
     loaded = usual_jitter.without(scenario.load(name))
-    assert next(engines.load(engine)._refusals(loaded.resolved()), None) is None
+    assert next(engines.load(engine)._refusals(_plan(loaded.resolved())), None) is None

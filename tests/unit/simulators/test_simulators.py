@@ -13,6 +13,8 @@ from testbed.core import raw_tables
 from testbed.core.errors import RunFailed, UsageError
 from testbed.engines._simulators import changing, driver_orders, idle, process, tables, workload
 from testbed.engines.ns3 import ccas
+from topologies.links.records import Network
+from traffic.workload.records import Workload
 
 
 def test_parameters_become_attributes():
@@ -57,21 +59,26 @@ def test_an_order_has_no_room_for_spaces():
             driver_orders.line("link", **words)
 
 
+def _prepared(flows, module, folder):
+    """A workload of one program, whose orders are in job.json."""
+    return Workload({"components": [{"name": "c", "kind": "toy"}], "flows": flows, "programs": [
+        {"module": module, "component": "c", "arguments": [str(folder / "job.json")]}]})
+
+
 def test_traffic_of_an_unknown_program_is_refused(tmp_path):
     (tmp_path / "job.json").write_text("{}")
     with pytest.raises(RunFailed, match="engine toy cannot send the traffic of component c: .* what traffic.video"):
-        workload.read({"flows": [], "programs": [{"module": "traffic.video", "component": "c",
-                                                  "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+        workload.read(_prepared([], "traffic.video", tmp_path), "toy")
 
 
-NETWORK = {
+NETWORK = Network({
     "nodes": [],
     "links": [{"name": name, "rate_bps": rate, "bottleneck": rate == 10_000_000, "capacity_packets": 10,
                "limit_packets": 10, "limit_bytes": None} for name, rate in
               (("a_r", 100_000_000), ("r_b", 10_000_000), ("b_r", 10_000_000), ("r_a", 100_000_000))],
     "paths": [{"initiator": "a", "acceptor": "b", "base_rtt_us": 1000, "hops": ["a_r", "r_b"],
                "hops_back": ["b_r", "r_a"], "initiator_address": "10.0.1.1", "acceptor_address": "10.0.2.1"}],
-}
+})
 
 
 def test_what_is_measured_before_traffic():
@@ -81,8 +88,8 @@ def test_what_is_measured_before_traffic():
     there, back = idle.overloads(NETWORK)
     assert there.interval_ns == 605_600 and [s.host for s in there.plan.senders] == ["a"]
     assert [s.host for s in back.plan.senders] == ["b"] and back.plan.senders[0].local
-    measured = {"measured_bps": 1e7, "window_packets": 4000, "longest_queue_packets": 10, "longest_queue_bytes": 15140,
-                "dropped_packets": 5}
+    measured = idle.Saturated({"measured_bps": 1e7, "window_packets": 4000, "longest_queue_packets": 10,
+                               "longest_queue_bytes": 15140, "dropped_packets": 5})
     checks = idle.checks(NETWORK, [1172.48], [measured, measured])
     assert checks["paths"][0]["measured_rtt_us"] == 1172.48 and checks["bottlenecks"][1]["link"] == "b_r"
     with pytest.raises(ValueError):
@@ -130,8 +137,7 @@ def test_instants_of_packets_are_those_of_the_programs(tmp_path):
     (tmp_path / "job.json").write_text(json.dumps({"send": [equal, bursts], "receive": []}))
     flows = [{"flow": number, "sender": "a", "receiver": "b", "dst": "10.0.0.1", "dport": 7, "start_us": 0,
               "stop_us": 9} for number in (1, 2)]
-    work = workload.read({"flows": flows, "programs": [{"module": "traffic.datagrams.program", "component": "c",
-                                                        "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+    work = workload.read(_prepared(flows, "traffic.datagrams.program", tmp_path), "toy")
     workload.write_instants(work, tmp_path)
     assert [path.name for path in tmp_path.glob("*.departures")] == ["flow-2.departures"]
     assert array.array("q", (tmp_path / "flow-2.departures").read_bytes()).tolist() == [1000, 2000, 6000, 7000]
@@ -145,8 +151,7 @@ def test_times_of_a_tcp_flow_that_rests(tmp_path):
         "send": [{"flow": 1, "bursts_us": [[0, 5], [7, 9]]}, {"flow": 2}], "receive": []}))
     flows = [{"flow": number, "sender": "a", "receiver": "b", "src": "10.0.0.1", "dst": "10.0.0.2", "sport": None,
               "dport": 7, "start_us": 0, "stop_us": 9, "bytes": None} for number in (1, 2)]
-    work = workload.read({"flows": flows, "programs": [{"module": "traffic.greedy.flows", "component": "c",
-                                                        "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+    work = workload.read(_prepared(flows, "traffic.greedy.flows", tmp_path), "toy")
     workload.write_instants(work, tmp_path)
     assert array.array("q", (tmp_path / "flow-1.bursts").read_bytes()).tolist() == [0, 5, 7, 9]
     first, second = driver_orders.traffic(work, lambda flow: {})
@@ -158,7 +163,7 @@ LINK = {"name": "a_b", "rate_bps": 10_000_000, "delay_us": 5000, "loss_percent":
 
 
 def test_a_change_says_all_that_is_so_of_a_link():
-    one, two = changing.changes({"links": [{"name": "plain", "rate_bps": 1}, LINK]})
+    one, two = changing.changes(Network({"links": [{"name": "plain", "rate_bps": 1}, LINK]}))
     assert one == ("change a_b at_us=1000000 limit_changes=0 rate_bps=5000000 delay_us=5000 loss_percent=0.0 limit=20 "
                    "up=1\n")
     assert two.split()[2:] == ["at_us=2000000", "limit_changes=1", "rate_bps=5000000", "delay_us=5000",
@@ -166,7 +171,8 @@ def test_a_change_says_all_that_is_so_of_a_link():
 
 
 def test_opportunities_of_a_trace_begin_anew(tmp_path):
-    network = {"links": [{"name": "a_b", "opportunities": {"times": [[1000, 2], [3000, 1]], "period_us": 3000}}]}
+    network = Network({"links": [
+        {"name": "a_b", "opportunities": {"times": [[1000, 2], [3000, 1]], "period_us": 3000}}]})
     changing.write_opportunities(network, 7000, tmp_path)
     assert list(changing.traces(network)) == ["trace a_b opportunities=a_b.opportunities\n"]
     assert array.array("q", (tmp_path / "a_b.opportunities").read_bytes()).tolist() == [

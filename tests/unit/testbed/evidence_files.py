@@ -8,11 +8,12 @@ import pandas as pd
 
 import topologies
 from testbed import checks
+from testbed.core.record import plain
 from testbed.core.run_files import Scenario
-from testbed.guest.tuning import node_sysctls
+from testbed.guest.tuning import Hosts, node_sysctls
 from tests.unit.testbed import kernel_options
 from topologies.links import end_hosts
-from traffic.workload.records import Variant
+from traffic.workload.records import Flow, Variant
 
 PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},
           "tcp_info": {"interval_us": 1_000_000}}
@@ -90,11 +91,12 @@ def end(number, which, size, **changes):
 
 def good_files():
     """{file name: content} of good evidence: JSON values and pandas tables."""
-    network = end_hosts.apply(end_hosts.HostsSection(), topologies.resolve(SECTION))
+    described = end_hosts.apply(end_hosts.HostsSection(), topologies.resolve(SECTION))
+    network = json.loads(json.dumps(described.content()))
     for link in network["links"]:
         del link["queue_traits"]            # tests give links queues of other kinds
     flows = [flow(1, dport=5000, component="tmix", kind="tmix", source=0, connections=200, both_ways=True)]
-    wanted = node_sysctls(network, HOSTS, [variant("cubic")], flows)
+    wanted = node_sysctls(described, Hosts(HOSTS), [Variant(variant("cubic"))], [Flow(one) for one in flows])
     return {
         "network.json": network,
         "counters.json": {"at_end": drained(), "drained": drained()},
@@ -246,7 +248,7 @@ def write(folder, files, clock="virtual", variants=("cubic",), timing=None, prob
         if isinstance(content, pd.DataFrame):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
-            (raw / name).write_text(content if isinstance(content, str) else json.dumps(content))
+            (raw / name).write_text(content if isinstance(content, str) else json.dumps(content, default=plain))
     scenario = Scenario({"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING})
     return checks.Evidence(folder, scenario, clock, [Variant(variant(name)) for name in variants], **more)
 

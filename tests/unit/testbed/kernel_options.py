@@ -2,6 +2,7 @@
 """Options of qdiscs and classes as a kernel would hand them out, for evidence."""
 import struct
 
+from topologies.links.records import Link
 from topologies.linux import read_back, tc
 from topologies.linux.rtnetlink import attribute
 
@@ -35,10 +36,10 @@ def encoded(kind, wanted):
 def devices(links, jiffy_us=1000, ended_us=None):
     """{"node/device": {handle: "kind options"}} of links as they must be."""
     found = {}
-    for link in links:
+    for link in map(Link, links):
         for place, facts in (
-                (f"{link['from']}/{link['device']}", read_back.sending(link, 0, jiffy_us, ended_us)),
-                (f"{link['to']}/{tc.wire_device(link['peer_device'])}", read_back.arriving(link, ended_us))):
+                (f"{link.from_node}/{link.device}", read_back.sending(link, 0, jiffy_us, ended_us)),
+                (f"{link.to_node}/{tc.wire_device(link.peer_device)}", read_back.arriving(link, ended_us))):
             found.setdefault(place, {}).update({
                 handle: f"{kind} {encoded(kind, wanted).hex()}" for handle, (kind, wanted) in facts.items()})
     return found

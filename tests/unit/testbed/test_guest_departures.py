@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from testbed.guest import departures
+from topologies.links.records import Link, Network
 
 FRAME_NS = 1000
 
@@ -74,7 +75,7 @@ def test_addresses_are_used_again():
     assert departures.seen([], FRAME_NS) == (0, 0, 0)
 
 
-LINK = {"name": "there", "ifindex": 3, "rate_bps": 12_112_000, "queue": "pfifo"}
+LINK = Link({"name": "there", "ifindex": 3, "rate_bps": 12_112_000, "queue": "pfifo", "queue_options": {}})
 
 
 class Recorder:
@@ -106,7 +107,8 @@ def test_what_is_added_to_the_checks(tmp_path, monkeypatch, queue, lost, expecte
     unmeasured = {"link": "over the air", "overloaded": False}
     checks.write_text(json.dumps({"bottlenecks": [
         unmeasured, {"link": "there", "longest_queue_packets": 1, "longest_queue_bytes": 1514, **noted}]}))
-    departures.complete(tmp_path, checks, {"links": [{**LINK, "queue": queue}, {"name": "over the air"}]})
+    network = Network({"links": [LINK.changed(queue=queue).content(), {"name": "over the air"}]})
+    departures.complete(tmp_path, checks, network)
     air, there = json.loads(checks.read_text())["bottlenecks"]
     assert air == unmeasured
     assert [there[name] for name in ("measured_bps", "window_packets", "busy_us", "longest_queue_packets",

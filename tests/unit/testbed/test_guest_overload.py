@@ -4,6 +4,7 @@ import pytest
 
 import topologies
 from testbed.guest import overload
+from topologies.links.records import Link, Network
 
 
 def network(rate_bps=10**8, queue=None, right_us=90_000, edge_bps=10**8, left=1):
@@ -82,7 +83,7 @@ def test_bottlenecks_of_a_parking_lot_are_overloaded_by_their_own_cross_traffic(
         "paths": ["n1-n8", "n2-n3", "n4-n5", "n6-n7"]})
     assert [[s.host for s in overload_of(lot, name).senders] for name in (
         "r1_to_r2", "r2_to_r3", "r3_to_r4", "r2_to_r1", "r4_to_r3")] == [["n1"], ["n4"], ["n6"], ["n3"], ["n8"]]
-    alone = {**lot, "paths": lot["paths"][:1]}
+    alone = lot.changed(paths=lot.paths[:1])
     assert overload_of(alone, "r1_to_r2").overloaded and not overload_of(alone, "r2_to_r3").overloaded
 
 
@@ -121,9 +122,10 @@ def test_what_the_air_carries_is_less_than_the_rate_of_its_frames():
 
 def test_the_drain_waits_for_slower_links_behind():
     """What a link has sent meanwhile lies in the queue of the next one, and goes on from there."""
-    fast = {"name": "fast", "rate_bps": 10**7, "capacity_packets": 50, "bottleneck": True}
-    slow = {"name": "slow", "rate_bps": 10**6, "capacity_packets": 100, "bottleneck": True}
-    network = {"links": [fast, slow], "paths": [{"hops": ["fast", "slow"], "hops_back": []}]}
+    fast = Link({"name": "fast", "rate_bps": 10**7, "capacity_packets": 50, "bottleneck": True})
+    slow = Link({"name": "slow", "rate_bps": 10**6, "capacity_packets": 100, "bottleneck": True})
+    network = Network({"links": [fast.content(), slow.content()],
+                       "paths": [{"hops": ["fast", "slow"], "hops_back": []}]})
     assert overload._behind_s(fast, network, 60.0) == pytest.approx(100 * 1514 * 8 / 10**6)
     assert overload._behind_s(fast, network, 0.01) == pytest.approx(0.1)
     assert overload._behind_s(slow, network, 60.0) == 0

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.guest.programs import ProgramFailed, Programs, processes
 from tests.unit.testbed.no_network import NoNetwork
+from traffic.workload.records import Program
 
 #: serves nodes; says of each what is in the descriptor it was given, and what its orders are
 _PROGRAM = """
@@ -25,8 +26,8 @@ else:
 
 def programs_of(*threads, component="greedy"):
     """A program for each node n1, n2 ... with so many threads."""
-    return [{"node": f"n{number}", "module": "served", "arguments": [f"{component}{number}"], "threads": count,
-             "component": component} for number, count in enumerate(threads, 1)]
+    return [Program({"node": f"n{number}", "module": "served", "arguments": [f"{component}{number}"], "threads": count,
+                     "component": component}) for number, count in enumerate(threads, 1)]
 
 
 def nodes_of(made):
@@ -91,7 +92,7 @@ def test_a_process_of_several_nodes_has_their_namespaces_and_an_account_of_each(
 @pytest.mark.parametrize("others, where", [(0, "n1"), (2, "n1 and 2 other nodes")])
 def test_a_failure_is_one_line_with_its_own_words(start, others, where):
     group = programs_of(*(1 + others) * [1])
-    group[0]["arguments"] = ["fail"]
+    group[0] = group[0].changed(arguments=["fail"])
     running = start(group)
     with pytest.raises(ProgramFailed) as problem:
         running.finish(30)

@@ -97,7 +97,7 @@ def test_a_link_behind_the_air(link, mbps, expected):
 class Channel:
     """A network whose radios do what a list says: (frames so far, how many wait, of how many it is known how they
     ended), then stay as they are."""
-    description = {"paths": [{"base_rtt_us": 500_000}]}
+    description = Network({"paths": [{"base_rtt_us": 500_000}]})
 
     def __init__(self, monkeypatch, *readings):
         self.readings, self.slept_s = list(readings), 0.0

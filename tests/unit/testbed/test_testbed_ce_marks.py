@@ -9,6 +9,8 @@ import pytest
 from testbed.probes import _netlink, _packets, ce_marks
 from testbed.probes._owners import Owners
 from testbed.probes._packets import outgoing, outgoing_marked
+from tests.unit.testbed.probe_contexts import context
+from traffic.workload.records import Flow
 
 FLOWS = [{"flow": 1, "src": "10.0.5.1", "dst": "10.0.2.1", "dport": 5000},
          {"flow": 2, "src": "fd00::1", "dst": "fd00::2", "dport": 5001},
@@ -65,7 +67,7 @@ def test_packets_that_leave_with_ce_are_kept_and_no_others(frame, marked):
     (ipv4(3, src="10.0.1.1", sport=40000, dst="10.0.6.1", dport=5002), (3, 1)),
     (ipv4(3, dport=5001), (0, 0)), (ipv4(3, dst="10.0.3.1"), (0, 0))])
 def test_a_packet_is_of_the_flow_to_whose_port_or_from_whose_port_it_goes(frame, owner):
-    assert Owners(FLOWS).of(ce_marks._ends(frame)) == owner
+    assert Owners([Flow(one) for one in FLOWS]).of(ce_marks._ends(frame)) == owner
 
 
 def test_packets_are_summed_up_by_interval_link_flow_and_way(tmp_path):
@@ -79,7 +81,7 @@ def test_packets_are_summed_up_by_interval_link_flow_and_way(tmp_path):
         (tmp_path / f"ce_marks-{device}").write_bytes(b"".join(
             _packets._RECORD.pack(2_000 + time_ns, 1514, len(frame)) + frame for time_ns, frame in found))
     (tmp_path / "ce_marks.ahead").write_text("1500")
-    ce_marks.collect(tmp_path, tmp_path, {"t0_ns": 500, "settings": {}, "network": {"links": links}, "flows": FLOWS})
+    ce_marks.collect(tmp_path, tmp_path, context(ce_marks, {"links": links}, FLOWS, 500))
     table = pd.read_csv(tmp_path / "ce_marks.csv.gz")
     assert table.to_dict("split")["data"] == [
         [0, "b", 1, 0, 2, 3028], [0, "a", 0, 0, 1, 1514], [0, "a", 1, 0, 1, 1514], [0, "a", 1, 1, 1, 1514],

@@ -6,6 +6,7 @@ import pandas as pd
 
 from testbed.core import raw_tables
 from testbed.probes import cpu
+from tests.unit.testbed.probe_contexts import context
 
 STAT = """cpu  30 0 40 100 0 5 6 7 0 0
 cpu0 10 1 20 50 2 3 4 5 8 9
@@ -42,13 +43,13 @@ def test_counters_begin_at_zero_and_what_is_not_known_stays_empty(tmp_path, monk
     readings = iter([{0: [100, 0, 0, 0, 0, 900, 5, 7, cpu._UNKNOWN]},
                      {0: [150, 1, 2, 3, 4, 990, 6, 9, cpu._UNKNOWN], 1: [7, 7, 7, 7, 7, 7, 7, 7, 70]}])
     monkeypatch.setattr(cpu, "_read", lambda loops: next(readings))
-    sampler = cpu.Sampler({}, types.SimpleNamespace(timer_period_us=57), {}, str(tmp_path))
+    sampler = cpu.Sampler(cpu.Options(), types.SimpleNamespace(timer_period_us=57), {}, str(tmp_path))
     sampler.open()
     sampler.sample(3)
     sampler.sample(100_001)
     assert sampler.close()["timer_period_us"] == 57
     (tmp_path / "raw").mkdir()
-    cpu.collect(tmp_path, tmp_path / "raw", {})
+    cpu.collect(tmp_path, tmp_path / "raw", context(cpu))
     table = pd.read_csv(tmp_path / "raw" / "cpu.csv.gz")
     assert list(table) == raw_tables.TABLES["cpu"].names()
     assert table.loc[1].tolist()[:-1] == [100_001, 0, 50, 1, 2, 3, 4, 90, 1, 2]

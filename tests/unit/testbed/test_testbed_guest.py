@@ -13,6 +13,7 @@ import topologies
 from testbed.guest import blast, checks, counters, overload, sampler, tuning
 from topologies.linux import namespace
 from topologies.linux.namespace import write_sysctl
+from traffic.workload.records import Flow, Variant
 
 T0_NS = 10**12
 
@@ -172,7 +173,7 @@ def network(rate_bps=10**8, queue=None, right_us=90_000, edge_bps=10**8, left=1)
 def test_socket_buffers_hold_four_times_path_and_queue():
     assert tuning.socket_buffer_bytes(network()) == 4 * (100_000_000 // 8 * 204 // 1000 + 850 * 1514)
     assert tuning.socket_buffer_bytes(network(rate_bps=10**6, queue={"limit": 10})) == 4 << 20
-    assert tuning.socket_buffer_bytes({**network(queue={"limit": 1}), "paths": []}) == 4 << 20
+    assert tuning.socket_buffer_bytes(network(queue={"limit": 1}).changed(paths=[])) == 4 << 20
     assert tuning.socket_buffer_bytes(network(queue={"limit": 2**32 - 1})) == 1 << 30
 
 
@@ -195,7 +196,7 @@ def test_settings_of_machine_and_hosts_agree():
     described = network()
     machine = tuning.machine_sysctls(described)
     bbr = {"name": "bbr", "kernel_cca": "bbr", "under_test": True, "sysctls": {"net.ipv4.tcp_timestamps": 0}}
-    host = tuning.node_sysctls(described, HOSTS, [bbr], [])["n1"]
+    host = tuning.node_sysctls(described, tuning.Hosts(HOSTS), [Variant(bbr)], [])["n1"]
     assert host["net.ipv4.tcp_congestion_control"] == "bbr"
     assert (host["net.ipv4.tcp_ecn"], host["net.ipv4.tcp_sack"]) == (1, 0)
     assert (host["net.ipv4.tcp_timestamps"], host["net.ipv4.tcp_fack"]) == (0, 1)
@@ -210,7 +211,7 @@ def test_settings_of_machine_and_hosts_agree():
 def test_each_host_has_places_for_its_connections_of_a_minute(connections, seconds, places):
     flows = [{"sender": "n1", "receiver": "n2", "start_us": 0, "stop_us": seconds * 10**6, "connections": connections},
              {"sender": "n3", "receiver": "n4", "start_us": 0, "stop_us": seconds * 10**6, "connections": 2}]
-    assert tuning.connection_places(flows) == places
+    assert tuning.connection_places([Flow({"kind": "greedy", **one}) for one in flows]) == places
     assert tuning.connection_places([]) == 1024
     found = tuning.machine_sysctls(network(), places).get(tuning.CONNECTION_PLACES)
     assert found == (places if os.path.exists("/proc/sys/net/ipv4/tcp_child_ehash_entries") else None)
@@ -219,11 +220,11 @@ def test_each_host_has_places_for_its_connections_of_a_minute(connections, secon
 
 def test_only_hosts_with_a_threshold_look_at_that_of_their_route():
     described = network()
-    described["nodes"] = [{**node, **({"initial_ssthresh": 10} if node["name"] == "n1" else {})}
-                          for node in described["nodes"]]
+    described = described.changed(nodes=[node.changed(initial_ssthresh=10) if node.name == "n1" else node
+                                         for node in described.nodes])
     reno = {"name": "reno", "kernel_cca": "reno", "under_test": True, "sysctls": {}}
     key = "net.ipv4.tcp_no_ssthresh_metrics_save"
-    settings = tuning.node_sysctls(described, HOSTS, [reno], [])
+    settings = tuning.node_sysctls(described, tuning.Hosts(HOSTS), [Variant(reno)], [])
     assert settings["n1"][key] == 0 and key not in settings["n2"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from testbed.probes import _packets, journeys
 from testbed.probes._packets import tcp
+from tests.unit.testbed.probe_contexts import context
 from tests.unit.testbed.test_testbed_ce_marks import OTHERS, OUTGOING, kept
 
 FLOWS = [{"flow": 1, "transport": "tcp", "src": "10.0.0.1", "dst": "10.0.0.2", "dport": 6000},
@@ -50,8 +51,7 @@ def followed(folder, sent, arrived, **settings):
         (folder / f"journeys-{name}").write_bytes(b"".join(
             _packets._RECORD.pack(2_000 + round(ms * 1e6), 1066, len(packet)) + packet for ms, packet in packets))
     (folder / "journeys.ahead").write_text("1500")
-    journeys.collect(folder, folder, {"t0_ns": 500, "settings": settings, "network": NETWORK, "flows": FLOWS,
-                                      "duration_us": 1_000_000})
+    journeys.collect(folder, folder, context(journeys, NETWORK, FLOWS, 500, **settings))
     return pd.read_csv(folder / "journeys.csv.gz").to_dict("split")["data"]
 
 

@@ -11,7 +11,9 @@ from testbed import probes
 from testbed.core import raw_tables
 from testbed.probes import _netlink, queue, tcp_info
 from tests.unit.testbed.no_network import NoNetwork
+from tests.unit.testbed.probe_contexts import context
 from tests.unit.testbed.tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
+from topologies.links.records import Network
 
 NETWORK = {
     "nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}],
@@ -42,7 +44,7 @@ def test_queue_samples_become_a_table_with_link_names(tmp_path):
     ]
     np.array(rows, dtype="<i8").tofile(tmp_path / "queue.bin")
     (tmp_path / "edge_queue.bin").touch()
-    queue.collect(tmp_path, tmp_path, {"network": NETWORK})
+    queue.collect(tmp_path, tmp_path, context(queue, NETWORK))
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     assert list(table) == ["t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets"]
     assert [tuple(r) for r in table.itertuples(index=False)] == [
@@ -70,14 +72,15 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
     monkeypatch.setattr(queue, "Qdisc", Qdisc)
     links = [{**link, "ifindex": number, "from": node} for number, (link, node) in
              enumerate(zip(NETWORK["links"], ("n1", "r1", "r1")), start=1)]
-    sampler = queue.Sampler({"interval_us": 5, "edge_interval_us": 10}, NoNetwork(), {"links": links}, tmp_path)
+    sampler = queue.Sampler(queue.Options(interval_us=5, edge_interval_us=10), NoNetwork(), Network({"links": links}),
+                            tmp_path)
     assert sampler.interval_us == 5
     sampler.open()
     assert {number for number, shared in shares.items() if shared} == {3}
     for t_us in (0, 5, 10):
         sampler.sample(t_us)
     assert sampler.close() == {} and not any(readings.values())
-    queue.collect(tmp_path, tmp_path, {"network": NETWORK})
+    queue.collect(tmp_path, tmp_path, context(queue, NETWORK))
     columns = ["t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets"]
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     assert table[table["link"] == "there"].values.tolist() == [
@@ -92,7 +95,7 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
 def collect(folder, *records, name="tcp_info"):
     (folder / "tcp_info.bin").write_bytes(b"".join(records))
     settings = {"buffers": True} if name == "socket_buffers" else {}
-    tcp_info.collect(folder, folder, {"network": NETWORK, "settings": settings})
+    tcp_info.collect(folder, folder, context(tcp_info, NETWORK, **settings))
     assert (folder / "socket_buffers.csv.gz").exists() == bool(settings)
     return pd.read_csv(folder / f"{name}.csv.gz", keep_default_na=False)
 

@@ -6,12 +6,12 @@ import pytest
 
 from testbed.core.errors import UsageError
 from testbed.core.fields import FieldError
-from testbed.guest.tuning import node_sysctls, socket_buffer_bytes
+from testbed.guest.tuning import Hosts, node_sysctls, socket_buffer_bytes
 from testbed.runs import job_ccas
 from topologies.links.records import Network
-from traffic.workload.records import Variant, Workload
+from traffic.workload.records import Flow, Variant, Workload
 
-HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}}
+HOSTS = Hosts({"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}})
 
 
 def link(name, rate_bps=64_000, capacity_bytes=15_140):
@@ -19,21 +19,23 @@ def link(name, rate_bps=64_000, capacity_bytes=15_140):
             "bottleneck": True}
 
 
-NETWORK = {
+NETWORK = Network({
     "nodes": [{"name": n, "role": "host"} for n in ("n1", "n2", "n3", "n4")],
     "links": [link("down", 64_000), link("up", 8_000)],
-    "paths": [{"base_rtt_us": 20_000, "hops": ["up"], "hops_back": ["down"]}]}
+    "paths": [{"base_rtt_us": 20_000, "hops": ["up"], "hops_back": ["down"]}]})
 
 
 def flow(number, sender, receiver, variant, **more):
-    return {"flow": number, "component": "greedy", "sender": sender, "receiver": receiver, "variant": variant,
-            "cca": variant, "source": None, "start_us": 0, "stop_us": 20_000_000,
-            "hops": ["down"], "hops_back": ["up"], "both_ways": False, **more}
+    return Flow({
+            "flow": number, "component": "greedy", "kind": "greedy", "sender": sender, "receiver": receiver,
+            "variant": variant, "cca": variant, "source": None, "start_us": 0, "stop_us": 20_000_000,
+            "hops": ["down"], "hops_back": ["up"], "both_ways": False, **more})
 
 
 def record(name, kernel_cca=None, under_test=True, parameters=None, sha256=None, **sysctls):
-    return {"name": name, "kernel_cca": kernel_cca or name, "under_test": under_test, "parameters": parameters or {},
-            "module_sha256": sha256, "sysctls": {f"net.ipv4.{k}": v for k, v in sysctls.items()}}
+    return Variant({
+            "name": name, "kernel_cca": kernel_cca or name, "under_test": under_test, "parameters": parameters or {},
+            "module_sha256": sha256, "sysctls": {f"net.ipv4.{k}": v for k, v in sysctls.items()}})
 
 
 FLOWS = [flow(1, "n1", "n2", "old"), flow(2, "n3", "n2", "new")]
@@ -70,9 +72,9 @@ def test_ports_of_tmix_are_left_alone_only_where_somebody_else_is():
 
 def test_buffers_hold_several_times_what_a_path_does():
     assert socket_buffer_bytes(NETWORK) == 4 << 20
-    wide = {**NETWORK, "links": [link("down", 10**9, 2_000_000), link("up", 10**9, 3_000_000)]}
+    wide = NETWORK.changed(links=[link("down", 10**9, 2_000_000), link("up", 10**9, 3_000_000)])
     assert socket_buffer_bytes(wide) == 4 * (2_500_000 + 3_000_000)
-    row = {**wide, "paths": [{"base_rtt_us": 20_000, "hops": ["up", "down"], "hops_back": []}]}
+    row = wide.changed(paths=[{"base_rtt_us": 20_000, "hops": ["up", "down"], "hops_back": []}])
     assert socket_buffer_bytes(row) == 4 * (2_500_000 + 5_000_000)
 
 
@@ -86,8 +88,8 @@ def parts(tmp_path):
     work.mkdir()
 
     def of(variants, flows, components=({"name": "greedy"},)):
-        return job_ccas.job_parts(engine, [Variant(one) for one in variants], Network(NETWORK), HOSTS, Workload({
-            "flows": flows, "components": list(components)}), work)
+        return job_ccas.job_parts(engine, variants, NETWORK, HOSTS, Workload({
+            "flows": [one.content() for one in flows], "components": list(components)}), work).content()
     return of
 
 
@@ -105,8 +107,8 @@ def test_a_module_is_told_the_rate_of_its_flows_bottleneck(parts, tmp_path, flow
     given = parts(variants, flows, components)
     assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": rate}}]
     assert (tmp_path / "work/modules/tcp_mine.ko").read_text() == "module"
-    assert given["builtin_parameters"] == {} and given["variants"] == variants
-    shared = any(one["variant"] == "other" for one in flows)
+    assert given["builtin_parameters"] == {} and given["variants"] == [one.content() for one in variants]
+    shared = any(one.variant == "other" for one in flows)
     assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == ("reno" if shared else "mine")
 
 
@@ -123,7 +125,7 @@ def test_variants_that_share_a_module_share_its_parameters(parts):
     flows = [flow(1, "n1", "n2", "slow"), flow(2, "n3", "n4", "fast")]
     with pytest.raises(UsageError, match="slow and fast cannot be in one run: both are mine, .* two sets"):
         parts([slow, fast], flows)
-    assert len(parts([slow, {**fast, "parameters": {"gain": 1}}], flows)["modules"]) == 1
+    assert len(parts([slow, fast.changed(parameters={"gain": 1})], flows)["modules"]) == 1
     with pytest.raises(UsageError, match="plain and tuned cannot be in one run: both are cubic, .* two sets"):
         parts([record("plain", "cubic"), record("tuned", "cubic", parameters={"hystart": 0})], [])
     assert parts([record("tuned", "cubic", parameters={"hystart": 0})], [])["builtin_parameters"] == {

@@ -7,6 +7,8 @@ import pytest
 
 from testbed.probes import _queue_meter, queue
 from tests.unit.testbed.no_network import NoNetwork
+from tests.unit.testbed.probe_contexts import context
+from topologies.links.records import Network
 
 LINKS = [{"name": name, "bottleneck": name != "edge", "ifindex": number, "from": "n1"}
          for number, name in enumerate(("edge", "there", "back"), start=1001)]
@@ -68,14 +70,15 @@ class Meter:
 def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch):
     """Bottlenecks come first; the edge is read every second time, in naps as by itself."""
     meter = Meter(monkeypatch)
-    sampler = queue.Sampler({"interval_us": 5000, "edge_interval_us": 10_000}, NoNetwork(), {"links": LINKS}, tmp_path)
+    options = queue.Options(interval_us=5000, edge_interval_us=10_000)
+    sampler = queue.Sampler(options, NoNetwork(), Network({"links": LINKS}), tmp_path)
     sampler.open()
     assert meter.queues == [(1002, 1, 0), (1003, 1, 0), (1001, 0, 10_000_000)]
     sampler.sample(0)
     assert sampler.sample_until(T0_NS, 5000, 15_000) == (15_000, 1)
     sampler.sample(15_000)
     sampler.close()
-    queue.collect(tmp_path, tmp_path, {"network": {"links": LINKS}, "t0_ns": T0_NS})
+    queue.collect(tmp_path, tmp_path, context(queue, {"links": LINKS}, t0_ns=T0_NS))
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     assert table[table["link"] == "back"].values.tolist() == [
         [t_us, "back", 100 * n, n, n, 1003, n + 1] for n, t_us in enumerate((0, 5000, 10_000, 15_000), start=1)]
@@ -92,7 +95,7 @@ def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch
 
 def test_more_readings_than_are_read_at_once(tmp_path, monkeypatch):
     Meter(monkeypatch)
-    sampler = queue.Sampler({"interval_us": 100}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
+    sampler = queue.Sampler(queue.Options(interval_us=100), NoNetwork(), Network({"links": LINKS[1:2]}), tmp_path)
     sampler.open()
     assert sampler.sample_until(T0_NS, 0, 1_000_000) == (1_000_000, 1)
     sampler.close()
@@ -119,13 +122,13 @@ def test_queues_that_the_module_does_not_read_are_asked_for(tmp_path, monkeypatc
             pass
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", refuse)
     monkeypatch.setattr(queue, "Qdisc", Qdisc)
-    sampler = queue.Sampler({}, NoNetwork(), {"links": LINKS}, tmp_path)
+    sampler = queue.Sampler(queue.Options(), NoNetwork(), Network({"links": LINKS}), tmp_path)
     assert sampler.sample_until
     sampler.open()
     assert meter.queues and asked == [1002, 1003, 1001] and sampler.sample_until is None
     sampler.sample(0)
     sampler.close()
-    queue.collect(tmp_path, tmp_path, {"network": {"links": LINKS}, "t0_ns": T0_NS})
+    queue.collect(tmp_path, tmp_path, context(queue, {"links": LINKS}, t0_ns=T0_NS))
     assert len(pd.read_csv(tmp_path / "queue.csv.gz")) == 2 and not (tmp_path / _queue_meter.FILE).exists()
 
 
@@ -141,7 +144,7 @@ def test_a_nap_that_a_signal_ends_goes_on(tmp_path, monkeypatch):
             raise InterruptedError
         return meter.ioctl(fd, request, data)
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", ioctl)
-    sampler = queue.Sampler({"interval_us": 5000}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
+    sampler = queue.Sampler(queue.Options(interval_us=5000), NoNetwork(), Network({"links": LINKS[1:2]}), tmp_path)
     sampler.open()
     assert sampler.sample_until(T0_NS, 0, 20_000) == (20_000, 1) and interrupted
     sampler.close()

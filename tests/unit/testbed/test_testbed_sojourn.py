@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from testbed.probes import _ring, sojourn
 from tests.unit.testbed import ring_pages as ring
+from tests.unit.testbed.probe_contexts import context
+from topologies.links.records import Link, Network
 
 T0 = 5_000_000_000
 LINKS = {
@@ -43,19 +45,7 @@ def collect(tmp_path):
 
     def collected(pages, **changes):
         write_work(tmp_path, pages)
-        sojourn.collect(
-            tmp_path,
-            tmp_path,
-            {
-                "settings": {"interval_us": 10_000},
-                "network": LINKS,
-                "t0_ns": T0,
-                "prefill_us": 0,
-                "warmup_us": 0,
-                "duration_us": 1_000_000,
-                **changes,
-            },
-        )
+        sojourn.collect(tmp_path, tmp_path, context(sojourn, LINKS, t0_ns=T0, **{"interval_us": 10_000, **changes}))
         return pd.read_csv(tmp_path / "sojourn.csv.gz"), pd.read_csv(tmp_path / "sojourn_hist.csv.gz")
 
     return collected
@@ -166,7 +156,7 @@ def test_what_is_outside_of_the_experiment_is_not_counted(collect):
         (21_000_000, ring.dequeue(4, 1001)),
     )  # the end
     series, histogram = collect(
-        [ring.page(T0 - 1_000_000, *events)], duration_us=20_000, prefill_us=6_000, warmup_us=4_000
+        [ring.page(T0 - 1_000_000, *events)], warmup_us=10_000, test_us=10_000
     )
     assert rows(series[["t_us", "packets", "max_us"]]) == [(0, 1, 998.0), (10_000, 1, 19999.999)]
     assert histogram["packets"].sum() == 1 and histogram["low_us"].iloc[0] <= 19999.999 < histogram["high_us"].iloc[0]
@@ -205,7 +195,7 @@ def test_equal_data_give_equal_files(tmp_path, collect):
 
 def found(folder, monkeypatch, pages_at_once):
     monkeypatch.setattr(sojourn, "decode", lambda *where: _ring.decode(*where, pages_at_once))
-    return [tuple(int(v) for v in row) for batch in sojourn._sojourns(sojourn._traced(folder, np), np)
+    return [tuple(int(v) for v in row) for batch in sojourn._sojourns(sojourn._traced(folder))
             for row in zip(*batch)]
 
 
@@ -229,7 +219,7 @@ def test_a_log_gives_the_same_tables(tmp_path, collect):
 def test_a_log_that_ends_in_an_entry_is_none(tmp_path):
     (tmp_path / "log").write_bytes(bytes(24))
     with pytest.raises(ValueError, match="log: ends in the middle of an entry"):
-        list(sojourn._logged(tmp_path / "log", [1001], np))
+        list(sojourn._logged(tmp_path / "log", [1001]))
 
 
 def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
@@ -239,7 +229,7 @@ def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
     (tmp_path / "lost").write_text("3\n")
     monkeypatch.setattr(sojourn, "_LOG", str(tmp_path / "device"))
     monkeypatch.setattr(sojourn, "_PARAMETERS", str(tmp_path))
-    links = [{**link, "queue": "pfifo"} for link in LINKS["links"] if link["bottleneck"]]
+    links = [Link({**link, "queue": "pfifo", "queue_options": {}}) for link in LINKS["links"] if link["bottleneck"]]
     sampler = sojourn.recorder(links, str(tmp_path))
     sampler.open()
     sampler.sample(0)
@@ -267,14 +257,13 @@ def counts_of(packets, measure_from_ns, interval_ns=10_000_000):
     st.sampled_from([1001, 1002])), max_size=30))
 def test_what_the_module_counts_gives_the_same_tables(tmp_path, packets):
     """As each packet by itself, at the edges of bins, too."""
-    context = {"settings": {}, "network": LINKS, "t0_ns": T0, "prefill_us": 0, "warmup_us": 500_000,
-               "duration_us": 1_000_000}
+    told = context(sojourn, LINKS, t0_ns=T0, warmup_us=500_000, test_us=500_000)
     for folder in ("each", "sums"):
         (tmp_path / folder).mkdir(exist_ok=True)
     batch = np.array(sorted(packets), dtype=np.int64).reshape(-1, 3)
-    sojourn.write_tables(iter([(batch[:, 0] + T0, batch[:, 1], batch[:, 2])]), tmp_path / "each", context)
+    sojourn.write_tables(iter([(batch[:, 0] + T0, batch[:, 1], batch[:, 2])]), tmp_path / "each", told)
     (tmp_path / "sojourn.counts").write_bytes(counts_of(packets, 500_000_000))
-    sojourn.collect(tmp_path, tmp_path / "sums", context)
+    sojourn.collect(tmp_path, tmp_path / "sums", told)
     name = "sojourn_hist.csv.gz"
     assert (tmp_path / "sums" / name).read_bytes() == (tmp_path / "each" / name).read_bytes()
     counted, each = (pd.read_csv(tmp_path / folder / "sojourn.csv.gz") for folder in ("sums", "each"))
@@ -301,8 +290,9 @@ def test_what_the_module_counts_is_copied(tmp_path, monkeypatch):
                        ("read", lambda *_: given.pop(0)), ("close", lambda *_: None)):
         monkeypatch.setattr(sojourn.os, name, what)
     monkeypatch.setattr(sojourn.fcntl, "ioctl", lambda *asked: ended.append(asked))
-    description = {"links": [{**link, "queue": "cake", "device": "e"} for link in LINKS["links"]]}
-    sampler = sojourn.Sampler({"interval_us": 5000}, None, description, str(tmp_path))
+    description = Network({"links": [{**link, "queue": "cake", "queue_options": {}, "device": "e"}
+                                     for link in LINKS["links"]]})
+    sampler = sojourn.Sampler(sojourn.Options(interval_us=5000), None, description, str(tmp_path))
     sampler.open()
     sampler.starts(T0, 2_000_000, 3_000_000)
     sampler.sample(0)
@@ -323,7 +313,7 @@ def test_more_packets_at_a_time_than_16_bits_can_number(count):
     packets = np.arange(count, dtype=np.uint64) * 2048 + (0xffff8880 << 32)
     batch = (np.arange(2 * count), np.concatenate([packets, packets]), np.arange(2 * count) >= count,
              np.full(2 * count, 1001))
-    (left, stayed, index), = sojourn._sojourns(iter([batch]), np)
+    (left, stayed, index), = sojourn._sojourns(iter([batch]))
     assert (left == np.arange(count, 2 * count)).all() and (stayed == count).all() and (index == 1001).all()
 
 
@@ -358,5 +348,5 @@ def test_any_sequence_matches_the_naive_matcher(tmp_path, monkeypatch, steps, sp
     (tmp_path / "log").write_bytes(log_of(noted))
     with monkeypatch.context() as patch:
         patch.setattr(sojourn, "_AT_ONCE", split[0])
-        batches = list(sojourn._sojourns(sojourn._logged(tmp_path / "log", [1001, 1002], np), np))
+        batches = list(sojourn._sojourns(sojourn._logged(tmp_path / "log", [1001, 1002])))
     assert sorted(tuple(int(v) for v in row) for batch in batches for row in zip(*batch)) == sorted(expected)

@@ -6,6 +6,8 @@ import pytest
 
 from testbed.probes import ss
 from tests.unit.testbed.no_network import NoNetwork
+from tests.unit.testbed.probe_contexts import context
+from topologies.links.records import Network
 
 DESCRIPTION = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"},
                          {"name": "n2", "role": "host"}]}
@@ -24,7 +26,7 @@ def fake_ss(tmp_path, monkeypatch):
 
 
 def record(folder, times_us, settings=None):
-    sampler = ss.Sampler(settings or {}, NoNetwork(), DESCRIPTION, folder)
+    sampler = ss.Sampler(ss.Options(**settings or {}), NoNetwork(), Network(DESCRIPTION), folder)
     sampler.open()
     for t_us in times_us:
         sampler.sample(t_us)
@@ -36,7 +38,7 @@ def test_text_of_every_host_at_every_time(tmp_path, fake_ss):
     fake_ss('printf "ESTAB %s\\n\\t cubic cwnd:10\\n" "$*"')
     sampler = record(tmp_path, [3, 1_000_004])
     assert sampler.interval_us == 1_000_000 and sampler._network.entered == ["n1", "n2", "n1", "n2"]
-    ss.collect(tmp_path, tmp_path, {})
+    ss.collect(tmp_path, tmp_path, context(ss))
     text = "ESTAB -tinH\n\t cubic cwnd:10\n"
     assert gzip.decompress((tmp_path / "ss.txt.gz").read_bytes()).decode() == "".join(
         f"# t_us={t_us} node={node}\n{text}" for t_us in (3, 1_000_004) for node in ("n1", "n2"))
@@ -48,7 +50,7 @@ def test_same_text_same_bytes(tmp_path, fake_ss):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         record(tmp_path / name, [0])
-        ss.collect(tmp_path / name, tmp_path / name, {})
+        ss.collect(tmp_path / name, tmp_path / name, context(ss))
         packed.append((tmp_path / name / "ss.txt.gz").read_bytes())
     assert packed[0] == packed[1]
 

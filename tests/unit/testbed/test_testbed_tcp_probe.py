@@ -8,6 +8,7 @@ import pytest
 
 from testbed.probes import tcp_probe
 from tests.unit.testbed import ring_pages as ring
+from tests.unit.testbed.probe_contexts import context
 
 T0 = 7_000_000_000
 PROBE_ID, RETRANSMIT_ID = 1250, 1260
@@ -83,7 +84,7 @@ def collect(tmp_path):
         (tmp_path / "tcp-tcp_probe.format").write_text(format_file(PROBE_ID, _PROBE))
         (tmp_path / "tcp-tcp_retransmit_skb.format").write_text(format_file(RETRANSMIT_ID, _RETRANSMIT))
         (tmp_path / "tcp_probe.cpu0.pages").write_bytes(b"".join(pages))
-        tcp_probe.collect(tmp_path, tmp_path, {"network": {}, "t0_ns": T0, "duration_us": 1_000_000})
+        tcp_probe.collect(tmp_path, tmp_path, context(tcp_probe, t0_ns=T0))
         return pd.read_csv(tmp_path / "tcp_probe.csv.gz"), pd.read_csv(tmp_path / "retransmissions.csv.gz")
 
     return collected

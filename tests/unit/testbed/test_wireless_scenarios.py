@@ -106,5 +106,5 @@ def test_standards_are_named_and_refused_by_name():
 @pytest.mark.parametrize("engine", ["ns2", "ns3"])
 def test_simulators_have_no_radios(engine):
     one = scenario.load("wireless-lan", quick=True)
-    problem = engines.load(engine).cannot(types.SimpleNamespace(scenario=one.resolved()))
+    problem = engines.load(engine).cannot(types.SimpleNamespace(scenario=one.resolved(), network=one.network))
     assert (problem.field, str(problem)) == ("topology", f"engine {engine} has no radios")

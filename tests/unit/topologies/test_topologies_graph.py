@@ -115,7 +115,7 @@ def test_a_completed_section_gives_the_same_network(section):
     complete = topologies.complete(section)
     assert json.loads(json.dumps(complete)) == complete == topologies.complete(complete)
     network = topologies.resolve(section)
-    assert network == topologies.resolve(complete) == json.loads(json.dumps(network))
+    assert network == topologies.resolve(complete) == json.loads(json.dumps(network.content()))
     assert json.dumps(section) == before
 
 

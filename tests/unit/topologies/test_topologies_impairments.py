@@ -106,7 +106,7 @@ def test_a_plain_link_has_none_of_it_in_its_record():
 
 def test_attempts_are_as_probable_as_they_should_be():
     one = link(retransmission={"loss_percent": 10, "delay_us": 4000, "attempts": 4})
-    counts = wires.attempts(one)
+    counts = wires.attempts(one.retransmission)
     assert sum(counts) == 16384 and [round(count / 16384, 3) for count in counts] == [0.9, 0.09, 0.009, 0.001, 0.0]
     message, = tc_messages.setup(3, one)
     table = struct.unpack("=16384h", message[-32768:])

@@ -73,7 +73,7 @@ def test_tc_lines_of_the_sending_side():
 
 
 def test_packets_of_many_segments_are_cut_before_they_are_queued():
-    link = described(rate_bps=10**8) | {"gso": True}
+    link = described(rate_bps=10**8).changed(gso=True)
     assert tc.egress(link, 0)[:2] == [
         "qdisc add dev r1-eth0 root handle 2: tbf rate 1000000000000bit burst 1600 limit 2147483647",
         "qdisc add dev r1-eth0 parent 2:1 handle 3: htb default 1"]

@@ -9,8 +9,9 @@ import topologies
 from testbed.checks import conservation
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from testbed.core.guest_files import Counters
 from topologies.base import PLAIN_ENDS
-from topologies.links import losses
+from topologies.links import losses, records
 from topologies.links.link import Link
 from topologies.linux import tc
 
@@ -72,8 +73,9 @@ def test_the_description_tells_them():
 
 
 def test_filters_stand_between_the_ingress_and_the_redirect():
-    lines = tc.ingress({"peer_device": "r1-eth0", "rate_bps": 10**7, "delay_us": 0, "loss_percent": 0.0,
-                        "lose_segments": [40, 42], "lose_copies": 1, **PLAIN_ENDS}, "wr1-eth0")
+    lines = tc.ingress(records.Link({
+        "peer_device": "r1-eth0", "rate_bps": 10**7, "delay_us": 0, "loss_percent": 0.0, "lose_segments": [40, 42],
+        "lose_copies": 1, **PLAIN_ENDS}), "wr1-eth0")
     assert lines[0].startswith("qdisc add dev r1-eth0 handle ffff: ingress")
     assert "matchall" in lines[3] and "netem" in lines[4] and len(lines) == 5
     assert lines[1] == ("filter add dev r1-eth0 parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff "
@@ -121,12 +123,12 @@ def test_the_verdict_counts_them(dropped, level):
                 "device_rx_packets": 100, "wire_delivered_packets": 100 - chosen, "wire_dropped_packets": chosen,
                 "chosen_dropped_packets": chosen, "wire_queued_packets": 0}
 
+    counted = Counters({"drained": {"there": counters(dropped), "back": counters(0)}})
+
     class Evidence:
-        @staticmethod
-        def json(name):
-            return {"counters.json": {"drained": {"there": counters(dropped), "back": counters(0)}},
-                    "network.json": {"nodes": [], "links": [
-                        {"name": "there", "bottleneck": False, "lose_segments": [3, 4, 9], "lose_copies": 2},
-                        {"name": "back", "bottleneck": False, "lose_segments": [], "lose_copies": 1}]}}[name]
+        counters = counted
+        network = records.Network({"nodes": [], "links": [
+            {"name": "there", "bottleneck": False, "lose_segments": [3, 4, 9], "lose_copies": 2},
+            {"name": "back", "bottleneck": False, "lose_segments": [], "lose_copies": 1}]})
     found = [finding for finding in conservation.check(Evidence) if "chosen" in finding.message]
     assert [(f.level, f.message[:len(f"there: {dropped} of 6")]) for f in found] == [(level, f"there: {dropped} of 6")]

@@ -10,7 +10,7 @@ from testbed import cli
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies.base import EmulatedTopo
-from topologies.links import mahimahi, varying
+from topologies.links import mahimahi, records, varying
 from topologies.links.link import Link
 from topologies.linux import tc, tc_messages
 
@@ -115,7 +115,7 @@ def test_outages_and_changes_of_a_link_with_a_trace(trace):
     assert [at_us for at_us, _ in varying.opportunities(one, 0, 8000)] == [1000, 5000, 6000, 7000]
     assert [at_us for at_us, _ in varying.opportunities(one, 2500, 5001)] == [5000]
     assert varying.longest_pause_us(one, 8000) == 4000 and varying.longest_pause_us(one, 20_000) == 4000
-    assert varying.initial(one)["limit"] == 101 and one["trace_bps"] == 12_112_000
+    assert varying.initial(one).limit == 101 and one["trace_bps"] == 12_112_000
     assert varying.mean_rate_bps(one, 0, 8000) == 4 * 1514 * 8 / 0.008
     assert [kind for kind, _ in tc.shaping(one, 0).values()] == ["prio", "tbf"] and tc.delays_apart(one)
 
@@ -132,7 +132,7 @@ def test_a_schedule_of_the_rate_contradicts_a_trace(entry, field):
 
 def test_a_packet_limit_that_changes_is_told_to_every_gate():
     """A FIFO right below a tbf gets its limit from it."""
-    shaped = {"limit_packets": 9, "limit_bytes": None, "rate_bps": 10**6, "gso": False}
+    shaped = records.Link({"limit_packets": 9, "limit_bytes": None, "rate_bps": 10**6, "gso": False})
     for message in (tc_messages.grant(7, shaped, 1514, 3), tc_messages.gate(7, shaped, True, 3),
                     tc_messages.gate(7, shaped, False, 3)):
         assert struct.unpack_from("=I", message, 16 + 20 + 8 + 4 + 4 + 24)[0] == 3

@@ -71,7 +71,7 @@ def test_devices_qdiscs_and_wires_have_it():
             assert (" mtu 9000 " in line) == line.startswith("link add") and line.count("mtu") == line.count("num") // 2
     link, edge = network["links"][0], network["links"][3]
     assert any("police rate 10000000bit burst 90000 mtu 9014" in line for line in tc.ingress(link, "w"))
-    assert "burst 9100" in tc.egress({**edge, "gso": True}, 0)[0]
+    assert "burst 9100" in tc.egress(edge.changed(gso=True), 0)[0]
 
 
 def test_the_idle_network_is_overloaded_with_packets_that_all_links_carry():

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies import queues
+from topologies.links.records import Link
 from topologies.linux import tc, tc_messages
 from topologies.queues import _red
 from topologies.queues._queue import bytes_for_time, packets_for_time
@@ -27,7 +28,7 @@ def queue(**section):
 
 
 def words(rate_bps=10**8, **section):
-    return tc.queue_words(queue(**section).describe(rate_bps))
+    return tc.queue_words(Link(queue(**section).describe(rate_bps)))
 
 
 def refused(rate_bps=10**8, **section):
@@ -184,7 +185,7 @@ def test_any_section_is_a_queue_or_refused(section, rate_bps):
         return
     assert (described["limit_packets"] is None) != (described["limit_bytes"] is None)
     assert described["capacity_packets"] >= 1 and 1514 <= described["capacity_bytes"]
-    assert all(word and word.isascii() and " " not in word for word in tc.queue_words(described))
+    assert all(word and word.isascii() and " " not in word for word in tc.queue_words(Link(described)))
 
 
 def test_a_full_packet_takes_more_of_cake_s_limit_than_its_bytes():
@@ -196,11 +197,11 @@ def test_a_full_packet_takes_more_of_cake_s_limit_than_its_bytes():
 
 def test_dualpi2_is_made_by_netlink():
     """struct nlmsghdr, struct tcmsg, and attributes of uapi/linux/pkt_sched.h, which newer parts want to be nested."""
-    link = {"device": "r1-eth1", "rate_bps": 10**8, **queue(
+    link = Link({"device": "r1-eth1", "rate_bps": 10**8, **queue(
         kind="dualpi2", limit=500, target_us=15_000, alpha=0.16, step_thresh_us=1000, coupling_factor=2,
-        overload="drop", drop_at="enqueue", classify="any_ect", classic_protection=10).describe(10**8)}
+        overload="drop", drop_at="enqueue", classify="any_ect", classic_protection=10).describe(10**8)})
     assert tc._queue_lines(link, "1:1") == []
-    other = {**link, "queue": "pfifo", "queue_options": {"limit": 5}}
+    other = link.changed(queue="pfifo", queue_options={"limit": 5})
     assert tc._queue_lines(other, "1:1") == ["qdisc add dev r1-eth1 parent 1:1 handle 10: pfifo limit 5"]
     assert tc.anew(link) == ["qdisc del dev r1-eth1 parent 3:1"]
     message, = tc_messages.queue(7, link)
@@ -223,9 +224,11 @@ def raw_attributes(data, at):
         at += (size + 3) & ~3
 
 
-@pytest.mark.parametrize("trace, parent", [({}, "3:1"), ({"opportunities": [1000]}, "2:1")])
+@pytest.mark.parametrize("trace, parent", [
+    ({}, "3:1"), ({"opportunities": {"times": [[1000, 1]], "period_us": None}}, "2:1")])
 def test_a_queue_that_is_made_anew(trace, parent):
-    link = {"device": "r1-eth1", "rate_bps": 10**7, **queue(kind="pie", limit=100).describe(10**7), **trace}
+    described = queue(kind="pie", limit=100).describe(10**7)
+    link = Link({"device": "r1-eth1", "rate_bps": 10**7, **described, **trace})
     assert tc.anew(link) == [f"qdisc del dev r1-eth1 parent {parent}",
                              f"qdisc add dev r1-eth1 parent {parent} handle 10: {' '.join(tc.queue_words(link))}"]
 
@@ -237,9 +240,11 @@ def test_a_queue_that_is_made_anew(trace, parent):
     ({"kind": "fq_codel"}, {"drops_queued", "may_deny"}), ({"kind": "fq"}, {"paces"}),
     ({"kind": "cake", "ack_filter": "on"}, {"drops_queued", "may_deny", "marks", "drops_uncounted"})])
 def test_traits_are_in_network_json(section, traits):
-    described = queue(**section).describe(10**8)
-    assert set(described["queue_traits"]) == traits
+    described = Link(queue(**section).describe(10**8))
+    assert set(described.queue_traits) == traits
     assert set(queues.traits(described).names()) == traits
     # runs of earlier versions
-    assert set(queues.traits({key: described[key] for key in ("queue", "queue_options")}).names()) == traits
-    assert queues.traits({"queue": "of_another_version", "queue_traits": sorted(traits)}) == queues.traits(described)
+    earlier = Link({"queue": described.queue, "queue_options": described.queue_options})
+    assert set(queues.traits(earlier).names()) == traits
+    other = Link({"queue": "of_another_version", "queue_traits": sorted(traits)})
+    assert queues.traits(other) == queues.traits(described)

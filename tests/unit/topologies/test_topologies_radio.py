@@ -10,6 +10,7 @@ from testbed import PROJECT_DIR
 from testbed.core import ip
 from testbed.core.fields import FieldError
 from topologies import standards
+from topologies.links.records import Cell, Path
 from topologies.wireless import airways
 
 WIRE = {"rate_bps": 10**8, "delay_us": 2000}
@@ -125,7 +126,7 @@ def test_low_rate_stations_have_ipv6_and_its_smallest_packets():
     assert topologies.kernel_options(network) == ["wireless"]
 
 
-G6, G54, B11, LOW_CELL = ({"standard": standard, "rate_bps": rate_bps} for standard, rate_bps in (
+G6, G54, B11, LOW_CELL = (Cell({"standard": standard, "rate_bps": rate_bps}) for standard, rate_bps in (
     ("802.11g", 6 * 10**6), ("802.11g", 54 * 10**6), ("802.11b", 11 * 10**6), ("802.15.4", 250_000)))
 
 
@@ -146,23 +147,23 @@ def test_what_one_station_can_send():
 
 def test_how_many_round_trips_find_one_without_a_repetition():
     """With half of all attempts lost, one hop there and one back, one round trip in 16 has nothing repeated."""
-    path = {"initiator": "a", "acceptor": "b", "air": [["air", "a", "b"]], "air_back": [["air", "b", "a"]]}
-    tries = [airways.round_trips_for_a_clean_one({"air": {**G6, "loss_percent": loss}}, path)
+    path = Path({"initiator": "a", "acceptor": "b", "air": [["air", "a", "b"]], "air_back": [["air", "b", "a"]]})
+    tries = [airways.round_trips_for_a_clean_one({"air": G6.changed(loss_percent=loss)}, path)
              for loss in (0, 10, 50, 99)]
     assert tries == [1, 9, 143, 300]
 
 
 def test_round_trips_by_hand():
     def path(*hops):
-        return {"initiator": "a", "acceptor": hops[-1][1], "air": [["air", *hop] for hop in hops],
-                "air_back": [["air", *hop[::-1]] for hop in hops[::-1]]}
+        return Path({"initiator": "a", "acceptor": hops[-1][1], "air": [["air", *hop] for hop in hops],
+                     "air_back": [["air", *hop[::-1]] for hop in hops[::-1]]})
     frame_us, wait_us = 26 + 4 * 41, 10 + 50 + 28           # 84 bytes of IP in a frame of 120
     # the answer waits for the acknowledgement, then DIFS, and backs off for up to 15 slots
     assert airways.round_trip({"air": G6}, path(("a", "b")), 84) == airways.Way(2 * frame_us + wait_us, 135)
     assert airways.round_trip({"air": G6}, path(("a", "b"), ("b", "c")), 84) == airways.Way(
         4 * frame_us + 3 * wait_us, 3 * 135)
     # behind a wire it may be on its way when nobody has to wait
-    behind = {**path(("a", "b")), "acceptor": "host behind b"}
+    behind = path(("a", "b")).changed(acceptor="host behind b")
     assert airways.round_trip({"air": G6}, behind, 84) == airways.Way(2 * frame_us, wait_us + 135)
     # 104 bytes of IPv6 in a frame of 125; up to 7 periods of 320 us, of which two pass during the acknowledgement
     low_us, answer_us = 128 + 192 + 131 * 32, 192 + 11 * 32
@@ -188,7 +189,7 @@ def contributed(tmp_path, monkeypatch):
 
 def test_a_standard_is_one_file(contributed):
     assert "802.11-dsss" in standards.names("mac80211") and standards.modules() == ("air_lowpan", "air_wlan")
-    standard = standards.of({"standard": "802.11-dsss", "rate_bps": 10**6})
+    standard = standards.of(Cell({"standard": "802.11-dsss", "rate_bps": 10**6}))
     assert standard.frame_us(100) == 192 + 800 and standard.module_settings() == {"rate": 10, "dsss": 1}
 
 
@@ -201,7 +202,7 @@ def test_a_topology_with_radios_is_one_file(contributed):
 
 def test_every_standard_says_what_is_asked_of_it():
     for name, standard in standards.found().items():
-        cell = {"standard": name, "rate_bps": standard.RATES_BPS[0], "queue_packets": 10, "stations": [{}, {}]}
+        cell = Cell({"standard": name, "rate_bps": standard.RATES_BPS[0], "queue_packets": 10, "stations": [{}, {}]})
         found = standards.of(cell)
         assert 0 < found.ack_us() < found.frame_us(100) < found.longest_queue_us()
         assert 0 < found.most_bps() < standard.RATES_BPS[0] and found.data_bytes(100) > 20

@@ -8,6 +8,7 @@ from testbed.core import fields
 from testbed.guest import late
 from testbed.probes._netlink import attributes
 from topologies import queues
+from topologies.links.records import Link
 from topologies.linux import read_back, tc, tc_messages
 from topologies.queues import _red
 
@@ -17,8 +18,9 @@ _P_OF_TC = {1.0: "0.99999999976716936", 0.9999999: "0.9999999", 0.02: "0.02", 1e
 
 
 def red(kind="red", probability=1.0, **options):
-    return {"queue": kind, "queue_options": {"limit": 10**6, "min": 30000, "max": 62769, "avpkt": 1500, "burst": 21,
-                                             "bandwidth": 10**8, "probability": probability, **options}}
+    return Link({"queue": kind, "queue_options": {
+        "limit": 10**6, "min": 30000, "max": 62769, "avpkt": 1500, "burst": 21, "bandwidth": 10**8,
+        "probability": probability, **options}})
 
 
 @pytest.mark.parametrize("probability, said", _P_OF_TC.items())
@@ -64,7 +66,7 @@ def test_adaptive_red_may_be_anywhere_that_it_goes():
 
 
 def test_units_of_the_kernel():
-    of = {kind: read_back._queue({"queue": kind, "queue_options": options}, 4000, None) for kind, options in (
+    of = {kind: read_back._queue(Link({"queue": kind, "queue_options": options}), 4000, None) for kind, options in (
         ("codel", {"limit": 10, "target": 5017, "ecn": True}),
         ("pie", {"limit": 10, "target": 5_000_000, "tupdate": 5}),
         ("cake", {"limit": 9, "priority": "precedence", "isolation": "flowblind"}),

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
-from topologies.links import schedule, varying
+from topologies.links import records, schedule, varying
 from topologies.links.link import Link
 from topologies.linux import read_back, tc, tc_messages
 
@@ -28,10 +28,11 @@ def refused(*entries, **section):
 
 
 def record(schedule, **more):
-    return {"name": "a_to_b", "device": "a-eth0", "peer_device": "b-eth0", "rate_bps": 10**7, "delay_us": 5000,
-            "loss_percent": 0.0, "queue": "pfifo", "queue_options": {"limit": 100}, "limit_packets": 100,
-            "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False,
-            "lose_segments": [], "lose_copies": 1, "schedule": schedule, **more}
+    return records.Link({
+        "name": "a_to_b", "device": "a-eth0", "peer_device": "b-eth0", "rate_bps": 10**7, "delay_us": 5000,
+        "loss_percent": 0.0, "queue": "pfifo", "queue_options": {"limit": 100}, "limit_packets": 100,
+        "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False,
+        "lose_segments": [], "lose_copies": 1, "schedule": schedule, **more})
 
 
 def test_steps_tables_and_outages():
@@ -206,8 +207,8 @@ def test_messages():
     assert struct.unpack_from("=I", shut, 28) == (100,)
     *_, granted = parts(tc_messages.grant(77, record(SCHEDULE), 3028))
     assert struct.unpack_from("=HHI", granted, 40) == (8, 6, 3028)
-    state = {**varying.initial(record(SCHEDULE)), "loss_percent": 50.0}
+    state = varying.initial(record(SCHEDULE))._replace(loss_percent=50.0)
     *_, kind, netem = parts(tc_messages.wire(77, record(SCHEDULE), state))
     assert kind == "netem" and struct.unpack_from("=II", netem, 8) == (2**31, 0)
-    *_, handle, parent, _, netem = parts(tc_messages.delay(77, record(SCHEDULE), {**state, "delay_us": 1000}))
+    *_, handle, parent, _, netem = parts(tc_messages.delay(77, record(SCHEDULE), state._replace(delay_us=1000)))
     assert (handle, parent) == (0x30000, 0x20001) and struct.unpack_from("=q", netem, 28) == (1_000_000,)

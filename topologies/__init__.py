@@ -11,7 +11,8 @@ have `mtu`, that of all links which have none of their own.
 """
 from __future__ import annotations
 
-# The guest imports this package for `network`, programs for `ip`: nothing else is imported before it is needed.
+# Guests and programs import this package for a module in it: nothing else that takes long is imported before it is needed.
+import importlib
 import sys
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -36,8 +37,6 @@ def names() -> list[str]:
 
 def load(name: object) -> "type[EmulatedTopo]":
     """The `EmulatedTopo` subclass called `name`; FieldError if there is none."""
-    import importlib
-
     from testbed.core import fields, guesses
     from topologies import base
     if not isinstance(name, str) or name not in names():

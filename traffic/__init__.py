@@ -9,6 +9,8 @@ its standard input, and ends by itself at the end of the experiment with "done {
 This package is imported by those programs, so what only makes and collects traffic is loaded
 when it is asked for.
 """
+import importlib
+
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from traffic.workload.components import (Component, Context, Flow, Kind, Prepared, Program, as_given, bulk_routes,
@@ -21,5 +23,4 @@ __all__ = ["Component", "Context", "Flow", "Kind", "Prepared", "Program", "as_gi
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
     return getattr(importlib.import_module("traffic.workload.components"), name)

@@ -10,6 +10,7 @@ addresses, ports, sequence number, length, and the number of the IP packet, so t
 IPv6 has no such number: there it is TCP's time stamp, in ms, and the first of equal ones arrives first.
 """
 import collections
+import ipaddress
 import pathlib
 import struct
 from collections.abc import Iterator
@@ -138,6 +139,5 @@ def _journeys(work_dir: pathlib.Path, context: "Context[Options]") -> Iterator[t
 
 
 def _packed_addresses(network: Description, node: str) -> set[bytes]:
-    import ipaddress
     return {ipaddress.ip_address(address).packed for one in network.nodes if one.name == node
             for address in one.addresses}

@@ -12,6 +12,7 @@ import ctypes
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -254,7 +255,6 @@ def _write(file: BinaryIO, content: _File, filled: Callable[[str], str]) -> None
 
 def _end_with_us() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

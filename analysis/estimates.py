@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     return float(stdtrit(degrees, 0.5 + confidence / 2))
 
 
-def is_wide(sample: Any) -> bool:
+def is_wide(sample: np.ndarray) -> bool:
     """Whether a sample spreads widely."""
     return len(sample) > 1 and bool(sample.std(ddof=1) > WIDE * abs(sample.mean()))
 
@@ -50,7 +49,7 @@ class Estimate:
     degrees: float
 
     @classmethod
-    def of_mean(cls, value: float, samples: Sequence[Any], signs: Sequence[int], degrees: float,
+    def of_mean(cls, value: float, samples: Sequence[np.ndarray], signs: Sequence[int], degrees: float,
                 wide: bool) -> Estimate:
         """Of a sum of means, each with its sign."""
         error = math.sqrt(sum(float(one.var(ddof=1)) / len(one) for one in samples))

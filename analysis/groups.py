@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def split(sample: Mapping[Key, float]) -> tuple[list[Key], list[Key]]:
     return keys[:at], keys[at:]
 
 
-def _gap(samples: Any) -> Any:
+def _gap(samples: np.ndarray) -> np.ndarray:
     """Of each sample, a row: the largest gap as a multiple of the rest of its range."""
     ordered = np.sort(samples, axis=1)
     gap = np.diff(ordered, axis=1).max(axis=1)
@@ -54,6 +54,6 @@ def _gap(samples: Any) -> Any:
 
 
 @cache
-def _drawn(count: int) -> Any:
+def _drawn(count: int) -> np.ndarray:
     """The gaps of normal samples, sorted; drawn the same every time."""
     return np.sort(_gap(np.random.default_rng(count).standard_normal((_DRAWS, count))))

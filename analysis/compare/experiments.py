@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis import metrics, stats
 from analysis.compare import run_lists
@@ -176,22 +176,22 @@ def _place(experiment: Experiment, row: Row) -> tuple[str, tuple[tuple[str, str]
 
 def _facts(run: Run) -> dict[tuple[str, str], str]:
     """{(kind, name): value} of what a run was made from, without its seed."""
-    options = run.environment.get("kernel_options")
-    found: dict[tuple[str, str], Any] = {
-        ("engine", "engine"): run.engine, ("engine", "clock"): run.environment.get("clock"),
-        ("kernel", "release"): run.kernel, ("kernel", "source"): run.environment.get("kernel_source"),
-        ("kernel", "options"): ", ".join(map(str, options)) if isinstance(options, list) else options,
-        ("kernel", "identity"): run.plan.get("kernel_key"),
-        ("code", "testbed"): run.environment.get("code_version"),
-        ("code", "inside the guest"): str(run.plan.get("guest_code") or "")[:12]}
+    found: dict[tuple[str, str], object] = {
+        ("engine", "engine"): run.engine, ("engine", "clock"): run.environment.clock,
+        ("kernel", "release"): run.kernel, ("kernel", "source"): run.environment.kernel_source,
+        ("kernel", "options"): ", ".join(run.environment.kernel_options),
+        ("kernel", "identity"): run.plan.kernel_key,
+        ("code", "testbed"): run.environment.code_version,
+        ("code", "inside the guest"): run.plan.guest_code[:12]}
     # the network follows from the section `topology`
-    scenario = {key: value for key, value in run.scenario.items() if key != "network"}
+    scenario = {key: value for key, value in run.scenario.content().items() if key != "network"}
     found.update({("scenario", name): value for name, value in flatten(scenario).items()})
     for variant in run.variants:
-        facts = {key: variant.get(key) for key in ("kernel_cca", "module_sha256", "sysctls", "parameters")}
-        found.update({("congestion control", f"{variant['name']}: {name}"): value
+        facts = {"kernel_cca": variant.kernel_cca, "module_sha256": variant.module_sha256, "sysctls": variant.sysctls,
+                 "parameters": variant.parameters}
+        found.update({("congestion control", f"{variant.name}: {name}"): value
                       for name, value in flatten(facts).items()})
-    for path, digest in (run.plan.get("inputs") or {}).items():
+    for path, digest in run.plan.inputs.items():
         found["traces", path] = str(digest)[:12]
     return {key: str(value) for key, value in found.items() if value not in (None, "")}
 

@@ -63,11 +63,11 @@ def _windows(group: Group, folder: Path, looks: dict[str, style.Look]) -> Iterat
     seeds = set()
     for row in group.rows:
         runs = group.one_seed(row)
-        numbers = [flow["flow"] for run in runs.values() for flow in tcp.listed_flows(run)]
+        numbers = [flow.flow for run in runs.values() for flow in tcp.listed_flows(run)]
         for number in list(dict.fromkeys(numbers))[:MOST_FLOWS]:
             curves: Curves = {}
             for label, run in runs.items():
-                flow = next((flow for flow in tcp.listed_flows(run) if flow["flow"] == number), None)
+                flow = next((flow for flow in tcp.listed_flows(run) if flow.flow == number), None)
                 table = windows.samples(run, flow) if flow else pd.DataFrame()
                 if len(table):
                     table = table.iloc[::math.ceil(len(table) / MOST_BINS)]

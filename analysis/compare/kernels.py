@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -78,7 +78,7 @@ def levels(experiment: Experiment) -> list[Level]:
     for name in experiment.axes[place].values:
         run = next((run for row in experiment.rows if row.point[place] == name for run in experiment.usable(row)), None)
         found.append(Level(name, "", "", "") if run is None else Level(
-            name, run.kernel, str(run.environment.get("kernel_source", "")), str(run.plan.get("kernel_key", ""))))
+            name, run.kernel, run.environment.kernel_source or "", run.plan.kernel_key))
     return found
 
 
@@ -152,7 +152,7 @@ def lines(found: Sequence[Pair]) -> Iterator[str]:
             yield f"  {' '.join([line.subject, *line.point])}: {line.words}"
 
 
-def context(results: Results, found: Sequence[Pair]) -> dict[str, Any]:
+def context(results: Results, found: Sequence[Pair]) -> dict[str, object]:
     """What the page's section shows; nothing where there are not several kernels."""
     experiment = results.experiment
     return {"kernel_levels": levels(experiment), "kernel_pairs": found,

@@ -76,7 +76,7 @@ def _traffic(run: Run) -> str:
 
     Not in it: congestion controls, ports, and what became of the demand.
     """
-    flows = [[flow.get(key) for key in _DEMAND] for flow in run.flows if not flow.get("both_ways")]
+    flows = [[flow.content().get(key) for key in _DEMAND] for flow in run.flows if not flow.both_ways]
     digest = hashlib.sha256(json.dumps(sorted(flows, key=repr)).encode())
     # a Run of its own, so that the table is freed afterwards
     connections = Run(run.path).frame("connections")

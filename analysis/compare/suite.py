@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis import metrics, stats
 from analysis.compare import run_lists
@@ -27,6 +27,7 @@ from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError
 from analysis.read.shapes import FLAG, TEXT, Each, Maybe, Number, Object
 from analysis.read.tables import Results
+from testbed.core.record import ListOf, Record
 
 BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_VERDICT, NO_VALUE = WORDS = (
     "better", "equal", "worse", "different", "not distinguishable", "no verdict", "no value")
@@ -46,6 +47,44 @@ SHAPE = Object({
         "runs": Each(TEXT), "deviations": _DEVIATIONS,
         "outputs": Each(Object({"metric": TEXT, "scope": TEXT, "label": TEXT, "better": TEXT})),
         "parameters": Each(Object({"what": TEXT, "published": TEXT, "run": TEXT, "text": TEXT}))}), least=1)})
+
+
+class PartRecord(Record):
+    """A part in suite.json."""
+
+    name: str
+    title: str
+    section: str
+    #: why nothing of it was run, what is wrong with it; '' for nothing
+    not_run: str
+    problem: str
+    #: name of the experiment's folder, and the ids of the runs that count
+    experiment: str | None
+    runs: Sequence[str]
+    #: metric, scope, label, better
+    outputs: Sequence[Mapping[str, str]]
+    #: what, published, run, text
+    parameters: Sequence[Mapping[str, str]]
+    #: what, why
+    deviations: Sequence[Mapping[str, str]]
+
+
+class SuiteRecord(Record):
+    """suite.json"""
+
+    name: str
+    title: str
+    source: str
+    description: str
+    quick: bool
+    baseline: str
+    subjects: Sequence[str]
+    command: Sequence[str]
+    #: titles of parts that were not asked for
+    left_out: Sequence[str]
+    margin: float = stats.MARGIN
+    deviations: Sequence[Mapping[str, str]]
+    parts = ListOf(PartRecord)
 
 
 class Output(NamedTuple):
@@ -75,7 +114,7 @@ class Statement(NamedTuple):
 class Part:
     """A part of the suite; `description`: what suite.json says of it, results: the results folder."""
 
-    description: Mapping[str, Any]
+    description: PartRecord
     results_dir: Path
     baseline: str
     subjects: tuple[str, ...]
@@ -83,20 +122,20 @@ class Part:
 
     @property
     def name(self) -> str:
-        return str(self.description["name"])
+        return self.description.name
 
     @property
     def title(self) -> str:
-        return str(self.description["title"] or self.name)
+        return self.description.title or self.name
 
     @property
     def outputs(self) -> list[Output]:
-        return [Output(**one) for one in self.description["outputs"]]
+        return [Output(**one) for one in self.description.outputs]
 
     @cached_property
     def problem(self) -> str:
         """Why there is nothing of it, or not all; '' if there is all."""
-        said = str(self.description["problem"])
+        said = self.description.problem
         try:
             self._opened
         except AnalysisError as error:
@@ -105,10 +144,10 @@ class Part:
 
     @cached_property
     def _opened(self) -> Experiment | None:
-        name = self.description["experiment"]
+        name = self.description.experiment
         if name is None:
             return None
-        experiment = Experiment(self.results_dir / name, only=frozenset(self.description["runs"]))
+        experiment = Experiment(self.results_dir / name, only=frozenset(self.description.runs))
         if not experiment.runs:
             raise AnalysisError(f"{name}: none of the runs of the suite is in it")
         return experiment
@@ -116,7 +155,7 @@ class Part:
     @property
     def experiment(self) -> Experiment | None:
         """Its runs; None if there are none."""
-        return None if self.problem and self.problem != self.description["problem"] else self._opened
+        return None if self.problem and self.problem != self.description.problem else self._opened
 
     @cached_property
     def results(self) -> Results | None:
@@ -219,12 +258,12 @@ class Part:
 class Suite:
     """All parts, as `description` (suite.json) says. AnalysisError if that is damaged."""
 
-    description: Mapping[str, Any]
+    description: SuiteRecord
     results_dir: Path
     margin: float = stats.MARGIN
 
     def __post_init__(self) -> None:
-        wrong = shapes.mismatch(self.description, SHAPE)
+        wrong = shapes.mismatch(self.description.content(), SHAPE)
         if wrong:
             raise AnalysisError(f"suite.json: {wrong}")
         for output in (output for part in self.parts for output in part.outputs):
@@ -234,17 +273,17 @@ class Suite:
 
     @property
     def baseline(self) -> str:
-        return str(self.description["baseline"])
+        return self.description.baseline
 
     @property
     def subjects(self) -> tuple[str, ...]:
         """Those under test."""
-        return tuple(self.description["subjects"])
+        return tuple(self.description.subjects)
 
     @cached_property
     def parts(self) -> list[Part]:
         return [Part(one, self.results_dir, self.baseline, self.subjects, self.margin)
-                for one in self.description["parts"]]
+                for one in self.description.parts]
 
     def counts(self, subject: str) -> Counter[str]:
         """How often each word is said of a congestion control, over all parts."""
@@ -317,13 +356,13 @@ def _scaled(sample: Mapping[run_lists.PairingKey, float], scale: str) -> dict[ru
     return {key: math.exp(abs(math.log(value))) if scale == DISTANCE else value for key, value in sample.items()}
 
 
-def as_run(part: Part, key: str) -> list[tuple[str, Any]]:
+def as_run(part: Part, key: str) -> list[tuple[str, object]]:
     """[(name with its unit, value)] of a field of the resolved scenario, each value once, in the order of the runs."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, object]] = []
     for run in part.experiment.runs if part.experiment else []:
         if not run.finished:            # its plan may be what is damaged
             continue
-        at: Any = run.scenario
+        at: object = run.scenario.content()
         for name in key.split("."):
             if isinstance(at, list):
                 at = next((one for one in at if isinstance(one, dict) and one.get("name") == name), None)

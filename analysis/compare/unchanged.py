@@ -8,7 +8,6 @@ checks.json the usual limit of memory for TCP (net.ipv4.tcp_mem), which follows 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from analysis.read.runs import AnalysisError, Run, read_json
 
@@ -23,8 +22,8 @@ def same(one: Run, other: Run) -> bool:
 
     False where a run has no hashes, or a file that they call different cannot be read.
     """
-    mine, theirs = (run.status.get("raw_files_sha256") for run in (one, other))
-    if not isinstance(mine, dict) or not isinstance(theirs, dict) or not mine or mine.keys() != theirs.keys():
+    mine, theirs = (run.status.raw_files_sha256 for run in (one, other))
+    if not mine or not theirs or mine.keys() != theirs.keys():
         return False
     different = [name for name in mine if mine[name] != theirs[name]]
     return all(name in _OF_KERNEL for name in different) and all(
@@ -37,14 +36,14 @@ def count(pairs: Iterable[tuple[Run, Run]]) -> tuple[int, int]:
     return sum(found), len(found)
 
 
-def _read(run: Run, name: str) -> dict[str, Any] | None:
+def _read(run: Run, name: str) -> dict[str, object] | None:
     """A file of raw/ without what a kernel says of itself."""
     try:
         found = read_json(run.path / "raw" / name)
     except AnalysisError:
         return None
     for *sections, last in _OF_KERNEL[name]:
-        at: Any = found
+        at: object = found
         for section in sections:
             at = at.get(section) if isinstance(at, dict) else None
         if isinstance(at, dict):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,10 @@ VERSION = 4
 _MOST_SAMPLES = 20_000
 _EPOCH = "1970-01-01T00:00:00.000000Z"
 
-Json = dict[str, Any]
+#: a sample: {"t": s, name: value}
+Sample = dict[str, float]
+#: {name of a curve: {fact: value}}
+Facts = dict[str, dict[str, str | int]]
 
 
 def export(run: Run, folder: Path, stem: str) -> list[Path]:
@@ -58,26 +61,26 @@ def export(run: Run, folder: Path, stem: str) -> list[Path]:
     return [path]
 
 
-def _flows(run: Run, edges: Array) -> tuple[dict[str, Array], dict[str, list[Json]], Json]:
+def _flows(run: Run, edges: Array) -> tuple[dict[str, Array], dict[str, list[Sample]], Facts]:
     """Of each single TCP flow: throughput in bins, samples of its socket, and what it is."""
-    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    listed = {flow.flow: flow for flow in tcp.listed_flows(run)}
     rates: dict[str, Array] = {}
-    raw: dict[str, list[Json]] = {}
-    what: Json = {}
+    raw: dict[str, list[Sample]] = {}
+    what: Facts = {}
     for number, rows in curves.of_each_flow(run, "pacing_rate_bps", "delivery_rate_bps").items():
         flow, name = listed[number], f"TCP download::{number}"
-        rates[name] = curves.acked_mbps(rows, flow["start_us"] or 0, edges)
+        rates[name] = curves.acked_mbps(rows, flow.start_us or 0, edges)
         raw[name] = _samples(rows, {f"tcp_{one}": curves.sampled(rows, curves.OF_FLOWS[one])
                                     for one in ("cwnd", "rtt", "pacing_rate", "delivery_rate")})
-        what[name] = {"UNITS": "Mbits/s", "CONG_CONTROL": tcp.variant_of(flow), "SENDER": flow["sender"],
-                      "RECEIVER": flow["receiver"], "LAYER": 4}
+        what[name] = {"UNITS": "Mbits/s", "CONG_CONTROL": tcp.variant_of(flow), "SENDER": flow.sender,
+                      "RECEIVER": flow.receiver, "LAYER": 4}
     return rates, raw, what
 
 
-def _links(run: Run, edges: Array) -> tuple[dict[str, Array], Json]:
+def _links(run: Run, edges: Array) -> tuple[dict[str, Array], Facts]:
     """Of runs without single flows: the loaded bottlenecks."""
     rates: dict[str, Array] = {}
-    what: Json = {}
+    what: Facts = {}
     for link in run.targets or list(run.bottlenecks):
         samples = series.queue_samples(run, link)
         if samples is not None:
@@ -90,12 +93,12 @@ def _links(run: Run, edges: Array) -> tuple[dict[str, Array], Json]:
 def _round_trip_ms(run: Run, edges: Array) -> Array | None:
     """Base round-trip time of the first path over the main bottleneck, and the queueing delay of all on its way."""
     main = next(iter(run.targets or run.bottlenecks), None)
-    path = next((path for path in run.network["paths"] if main in path.get("hops", [])
-                 or main in path.get("hops_back", [])), None)
+    path = next((path for path in run.network.paths if main in path.hops
+                 or main in path.hops_back), None)
     if path is None:
         return None
-    total = np.full(len(edges) - 1, path["base_rtt_us"] / 1e3)
-    for link in [*path.get("hops", []), *path.get("hops_back", [])]:
+    total = np.full(len(edges) - 1, path.base_rtt_us / 1e3)
+    for link in [*path.hops, *path.hops_back]:
         if link in run.bottlenecks:
             delay = series.queueing_delay_ms(run, link, edges)
             if delay is None:
@@ -104,7 +107,7 @@ def _round_trip_ms(run: Run, edges: Array) -> Array | None:
     return total
 
 
-def _queues(run: Run) -> dict[str, list[Json]]:
+def _queues(run: Run) -> dict[str, list[Sample]]:
     found = {}
     for link in run.bottlenecks:
         rows = series.queue_samples(run, link)
@@ -115,7 +118,7 @@ def _queues(run: Run) -> dict[str, list[Json]]:
     return found
 
 
-def _samples(rows: pd.DataFrame, columns: dict[str, pd.Series]) -> list[Json]:
+def _samples(rows: pd.DataFrame, columns: dict[str, pd.Series]) -> list[Sample]:
     """One mapping for each sample, or, of very many, for every so manyth; what is not known is left out."""
     # drops are growth between samples: those of the ones that are left out count with the next
     every = -(-len(rows) // _MOST_SAMPLES)
@@ -130,13 +133,14 @@ def _listed(values: Array) -> list[float | None]:
     return [round(float(value), 6) if np.isfinite(value) else None for value in values]
 
 
-def _metadata(run: Run, stem: str, edges: Array, results: Json, what: Json, links: list[str]) -> Json:
+def _metadata(run: Run, stem: str, edges: Array, results: Collection[str], what: Facts, links: list[str]) \
+        -> dict[str, object]:
     streams = sum(name.startswith("TCP download::") for name in results)
     return {
         "NAME": "tcp_ndown", "TITLE": stem, "TIME": _EPOCH, "T0": _EPOCH, "DATA_FILENAME": f"{stem}.flent.gz",
         "HOST": "testbed", "HOSTS": ["testbed"], "LOCAL_HOST": "testbed", "LENGTH": int(edges[-1] / 1e6),
         "TOTAL_LENGTH": int(edges[-1] / 1e6), "STEP_SIZE": (edges[1] - edges[0]) / 1e6, "IP_VERSION": 4,
-        "FLENT_VERSION": None, "NOTE": f"{run.labels.get('title', '')}; {run.subject}, seed {run.seed}",
+        "FLENT_VERSION": None, "NOTE": f"{run.labels.title}; {run.subject}, seed {run.seed}",
         "KERNEL_RELEASE": run.kernel, "MODULE_VERSIONS": {"run": run.path.resolve().name},
         "TEST_PARAMETERS": {"download_streams": str(streams), "qdisc_stats_hosts": ",".join(links),
                             "qdisc_stats_interfaces": ",".join(links)},

@@ -28,6 +28,6 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 def load_directions(run: Run) -> list[str]:
     """The directions in which sources send data, that of the first loaded link first."""
-    first = next((link.get("direction") for link in run.bottlenecks.values()), "")
+    first = next((link.direction for link in run.bottlenecks.values()), "")
     found = dict.fromkeys(name for pair in run.directions().values() for name in pair[::-1])
     return sorted(found, key=lambda name: name != first)

@@ -31,7 +31,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
         return []
     found = []
     if all(1 <= len(tcp.listed_flows(run)) <= quarters.MOST_FLOWS and any(
-            flow["transport"] == "udp" for flow in run.flows) for run in runs):
+            flow.transport == "udp" for flow in run.flows) for run in runs):
         found += _draw(experiment, folder, "bands", "Flows in time", quarters.BIN_US, _single)
     if all(len(_variants(run)) > 1 for run in runs):
         found += _draw(experiment, folder, "goodput_bands", "Goodput of the congestion controls in time",
@@ -45,7 +45,7 @@ def _variants(run: Run) -> dict[str, list[int]]:
     """{variant: numbers of its flows}"""
     found: dict[str, list[int]] = {}
     for flow in tcp.listed_flows(run):
-        found.setdefault(tcp.variant_of(flow), []).append(flow["flow"])
+        found.setdefault(tcp.variant_of(flow), []).append(flow.flow)
     return found
 
 

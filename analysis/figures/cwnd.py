@@ -7,7 +7,7 @@ On request (probe tcp_probe), for the listed TCP flows of the first seed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from analysis.flows import recovery, windows
 from analysis.read import tcp, zooms
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import Run
+from traffic.workload.records import Flow
 
 ORDER = 6
 MOST_FLOWS = 4      # in a panel
@@ -85,9 +86,9 @@ def _panel(experiment: Experiment, row: Row, run: Run) -> Panel | None:
     return Panel(row.label, curves, part, end_us)
 
 
-def _curve(flow: dict[str, Any], rows: pd.DataFrame) -> Curve:
+def _curve(flow: Flow, rows: pd.DataFrame) -> Curve:
     t = rows["t_us"].to_numpy()
-    return Curve(f"{flow['sender']}→{flow['receiver']} {tcp.variant_of(flow)}",
+    return Curve(f"{flow.sender}→{flow.receiver} {tcp.variant_of(flow)}",
                  recovery.changes(t, "cwnd", rows["snd_cwnd"].to_numpy()),
                  recovery.changes(t, "ssthresh", recovery.threshold(rows)).dropna())
 

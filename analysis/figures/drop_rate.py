@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -21,7 +20,7 @@ ORDER = 38
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """Bars for two CCAs or more; a single one is in the table already."""
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[str, float, float | None, float | None]] = []
     for row in experiment.drawn:
         values = [value for run in experiment.usable(row) for value in _drop_rates(run, link)]
         if values:
@@ -44,7 +43,8 @@ def _drop_rates(run: Run, link: str | None) -> list[float]:
     return [float(value) for value in values[mine]["value"]]
 
 
-def _script(experiment: Experiment, folder: Path, name: str, rows: list[tuple[Any, ...]]) -> None:
+def _script(experiment: Experiment, folder: Path, name: str,
+            rows: list[tuple[str, float, float | None, float | None]]) -> None:
     looks = experiment.looks(experiment.drawn)
     data = pd.DataFrame(rows, columns=["label", "mean_percent", "ci95_low", "ci95_high"])
     ticks = ", ".join(f"{gnuplot.quote(label)} {place}" for place, label in enumerate(data["label"]))

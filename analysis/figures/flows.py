@@ -156,8 +156,8 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     body = [f"unset label {2 + index}" for index in range(MOST_NAMED)]
     if len(senders) > MOST_NAMED:
         return body
-    programs = {flow["flow"]: flow for flow in program_curves.flows(run)}
-    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)} | programs
+    programs = {flow.flow: flow for flow in program_curves.flows(run)}
+    listed = {flow.flow: flow for flow in tcp.listed_flows(run)} | programs
     ccas = {number: program_curves.name_of(programs[number]) if number in programs else
             tcp.variant_of(listed[number]) or str(rows["cca"].iloc[-1]) for number, rows in senders.items()}
     mixed = len(set(ccas.values())) > 1

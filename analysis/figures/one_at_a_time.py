@@ -35,7 +35,7 @@ def _quantities(experiment: Experiment) -> list[Quantity]:
     """What is drawn of a network, as far as it was measured."""
     run = experiment.usable_runs[0]
     link = next(iter(run.targets), "")
-    ends = {run.direction_between(flow["sender"], flow["receiver"]) for flow in run.flows}
+    ends = {run.direction_between(flow.sender, flow.receiver) for flow in run.flows}
     direction = str(run.bottlenecks[link]["direction"]) if link else ends.pop() if len(ends) == 1 else ""
     return [Quantity("throughput_mean", link, "throughput (Mbit/s)") if link else
             Quantity("arrived_rate_l3", "all", "throughput (Mbit/s)"),
@@ -43,7 +43,7 @@ def _quantities(experiment: Experiment) -> list[Quantity]:
             Quantity("end_to_end_delay_mean", "all", "end-to-end delay (ms)"),
             Quantity("delivery_ratio", "all", "delivered (%)"), Quantity("drop_ratio", "all", "dropped (%)"),
             Quantity("jains_index_whole", "all", "Jain's index"),
-            *(Quantity("air_busy", str(cell["name"]), "channel busy (%)") for cell in run.network.get("cells", ())),
+            *(Quantity("air_busy", str(cell.name), "channel busy (%)") for cell in run.network.cells),
             Quantity("attempts_per_frame", "all", "attempts per frame"),
             Quantity("air_queue_mean", "all", "frames waiting")]
 

@@ -58,7 +58,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 def optimum(run: Run) -> Optimum | None:
     """None where flows differ in bottleneck or base RTT, or nothing is known of them."""
     curves = flow_curves.of_run(run)
-    facts = {(rate_bps, one.flow.get("base_rtt_us"), packet_bytes(run, one))
+    facts = {(rate_bps, one.flow.base_rtt_us, packet_bytes(run, one))
              if (rate_bps := slowest_bps(run, one, *run.interval)) else None
              for one in curves if one.buffers is not None}
     fact = facts.pop() if len(facts) == 1 else None

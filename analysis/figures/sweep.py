@@ -67,7 +67,7 @@ def of_link(link: str) -> list[Quantity]:
 
 def of_flows(experiment: Experiment) -> list[Quantity]:
     """Throughput of each flow if they are few, else their sum; of one or two all that is known."""
-    flows = {flow["flow"]: flow for run in experiment.usable_runs for flow in tcp.listed_flows(run)}
+    flows = {flow.flow: flow for run in experiment.usable_runs for flow in tcp.listed_flows(run)}
     if len(flows) > MOST_FLOWS:
         return [Quantity("mean_agg_throughput_l4", "all", "sum of flows (Mbit/s)")]
     if len(flows) <= MOST_DESCRIBED:

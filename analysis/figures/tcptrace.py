@@ -57,10 +57,10 @@ def _traced(experiment: Experiment, run: Run, label: str, folder: Path) -> Trace
     files = {path.name.partition(".")[0]: path for path in captures.files(run.path)}
     if not files:
         return None
-    devices = {link["from"]: f"capture-{link['device']}" for link in run.network["links"] if link.get("device")}
+    devices = {link.from_node: f"capture-{link.device}" for link in run.network.links if link.device}
     for flow in tcp.listed_flows(run):
-        path = files.get(devices.get(flow["sender"], ""))
-        ends = _ends(path, flow["src"], flow["sport"], f"{flow['dst']}:{flow['dport']}") if path else None
+        path = files.get(devices.get(flow.sender, ""))
+        ends = _ends(path, flow.src, flow.sport, f"{flow.dst}:{flow.dport}") if path else None
         if path and ends:
             made = tcptrace.graphs(path, *ends, folder / "tcptrace", f"{run.name}-")
             drawn = {name: xplot.read(file) for name, file in made.items()}

@@ -87,13 +87,13 @@ def _curves(run: Run, step: Step) -> dict[str, tuple[Array, Array]]:
 
 def _cross(run: Run, step: Step, span_us: tuple[float, float]) -> tuple[list[float], list[float]]:
     """(seconds from the step, Mbit/s that hold from then on) of the cross traffic."""
-    flows = [flow for flow in run.flows if flow["flow"] in step.cross]
-    edges = {*span_us, *(float(at_us - step.start_us) for flow in flows for at_us in (flow["start_us"], flow["stop_us"])
+    flows = [flow for flow in run.flows if flow.flow in step.cross]
+    edges = {*span_us, *(float(at_us - step.start_us) for flow in flows for at_us in (flow.start_us, flow.stop_us)
                          if at_us is not None and span_us[0] < at_us - step.start_us < span_us[1])}
     times_us = sorted(edges)
     return [time_us / 1e6 for time_us in times_us], [sum(
-        flow["rate_bps"] for flow in flows if (flow["start_us"] or 0) - step.start_us <= time_us
-        < (run.interval.end_us if flow["stop_us"] is None else flow["stop_us"]) - step.start_us) / 1e6
+        flow.rate_bps or 0 for flow in flows if (flow.start_us or 0) - step.start_us <= time_us
+        < (run.interval.end_us if flow.stop_us is None else flow.stop_us) - step.start_us) / 1e6
         for time_us in times_us]
 
 

@@ -10,7 +10,7 @@ from analysis.read.runs import Array, Run
 
 
 def has_radios(run: Run) -> bool:
-    return bool(run.network.get("cells"))
+    return bool(run.network.cells)
 
 
 def lines(run: Run, edges_us: Array) -> dict[tuple[str, str], Array]:

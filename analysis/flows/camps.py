@@ -42,10 +42,14 @@ class Camp(NamedTuple):
 
 def camps(run: Run) -> list[Camp]:
     """The Tmix component that others draw like, and those; [] if there are none."""
-    components = [one for one in run.scenario["traffic"] if one.get("kind") == "tmix"]
+    components = [one for one in run.scenario.traffic if one.get("kind") == "tmix"]
     drawn = {one.get("draws") or one.get("name") for one in components if one.get("draws")}
-    return [Camp(str(one["name"]), tuple(one.get("cca") or ())) for one in components
-            if (one.get("draws") or one.get("name")) in drawn]
+    found = []
+    for one in components:
+        if (one.get("draws") or one.get("name")) in drawn:
+            ccas = one.get("cca")
+            found.append(Camp(str(one["name"]), tuple(ccas) if isinstance(ccas, (list, tuple)) else ()))
+    return found
 
 
 def scope(camp: str, quarter: int = ALL) -> str:
@@ -78,7 +82,7 @@ def _transfers(run: Run) -> dict[str, pd.DataFrame]:
         return {}
     found: dict[str, pd.DataFrame] = {}
     for name in names:
-        sources = sorted({flow["source"] for flow in run.flows if flow["component"] == name})
+        sources = sorted({flow.source for flow in run.flows if flow.component == name and flow.source is not None})
         mine = table[table["source"].isin(sources)]
         mine = pd.DataFrame({"source": mine["source"].map(sources.index), "conn": mine["conn"], "bytes": mine["bytes"],
                              "seconds": mine["time_us"] / 1e6})

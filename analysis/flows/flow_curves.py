@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.flows import flow_means
 from analysis.read import tcp
 from analysis.read.runs import Array, Run
+from traffic.workload.records import Flow
 
 #: runs of more are looked at as a whole: a report has no room for each
 MOST_FLOWS = 20
@@ -34,7 +35,7 @@ class Curves(NamedTuple):
     control. gone_us: when its socket was not there any more, None if it stayed until the end.
     """
 
-    flow: dict[str, Any]
+    flow: Flow
     start_us: float
     end_us: float
     t_us: Array
@@ -81,13 +82,13 @@ def of_run(run: Run) -> list[Curves]:
     samples = samples.sort_values("t_us", kind="stable")
     sending = dict(list(samples.groupby(tcp.flow_numbers(run, samples))))
     buffers = _buffers(run)
-    found = [_curves(run, flow, sending[flow["flow"]], buffers.get(flow["flow"]), every_us)
-             for flow in listed if flow["flow"] in sending]
+    found = [_curves(run, flow, sending[flow.flow], buffers.get(flow.flow), every_us)
+             for flow in listed if flow.flow in sending]
     return [one for one in found if one.end_us > one.start_us]
 
 
-def _curves(run: Run, flow: dict[str, Any], rows: pd.DataFrame, buffers: Buffers | None, every_us: float) -> Curves:
-    begun_us, run_end_us = flow["start_us"] or 0, run.interval.end_us
+def _curves(run: Run, flow: Flow, rows: pd.DataFrame, buffers: Buffers | None, every_us: float) -> Curves:
+    begun_us, run_end_us = flow.start_us or 0, run.interval.end_us
     t_us = rows["t_us"].to_numpy(dtype=float)
     # counters are 0 at the start, also where the first sample comes later
     late = [begun_us] if begun_us < t_us[0] else []

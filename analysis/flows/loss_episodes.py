@@ -10,12 +10,16 @@ come back: a reduction belongs to the latest episode whose drops are that old.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from analysis.read import series, tcp
 from analysis.read.runs import Array, Run
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: ca_state of tcp_info
 _OPEN, _DISORDER, _RECOVERY = 0, 1, 3
@@ -49,12 +53,12 @@ class Episodes(NamedTuple):
 
 def of_link(run: Run, link: str) -> Episodes | None:
     """None without samples of the queue or of TCP, or where fewer than two listed flows cross the link."""
-    flows = [flow for flow in tcp.listed_flows(run) if link in flow.get("hops", ()) and flow.get("base_rtt_us")]
+    flows = [flow for flow in tcp.listed_flows(run) if link in flow.hops and flow.base_rtt_us]
     queue = series.queue_samples(run, link)
     if queue is None or len(flows) < 2 or len(reductions := of_flows(run)) < 2:
         return None
     buffer_us = run.bottlenecks[link].get("capacity_us", 0)
-    round_us = max(flow["base_rtt_us"] for flow in flows) + buffer_us
+    round_us = max(flow.base_rtt_us for flow in flows) + buffer_us
     times, drops = queue["t_us"].to_numpy(), np.diff(queue["drops"].to_numpy())
     where = np.flatnonzero((drops > 0) & (times[1:] > run.interval.start_us) & (times[1:] <= run.interval.end_us))
     first = np.flatnonzero(np.diff(times[where + 1], prepend=-np.inf) > round_us)
@@ -62,22 +66,22 @@ def of_link(run: Run, link: str) -> Episodes | None:
     start_us, end_us = times[where][first], times[where + 1][last]
     counts = {}
     for flow in flows:
-        mine = reductions.get(flow["flow"])
+        mine = reductions.get(flow.flow)
         if mine is not None:
-            back_us = flow["base_rtt_us"] - _before_us(run, flow, link)
+            back_us = flow.base_rtt_us - _before_us(run, flow, link)
             # the queue that it had to pass, and three packets of its own
-            late_us = back_us + buffer_us + 3 * (flow["base_rtt_us"] + buffer_us) / np.maximum(mine.cwnd, 3)
+            late_us = back_us + buffer_us + 3 * (flow.base_rtt_us + buffer_us) / np.maximum(mine.cwnd, 3)
             place = np.searchsorted(start_us, mine.t_us - back_us, side="right") - 1
             inside = (place >= 0) & (end_us[place] >= mine.since_us - late_us) if len(first) else place >= 0
-            counts[flow["flow"]] = np.bincount(place[inside], minlength=len(first))
+            counts[flow.flow] = np.bincount(place[inside], minlength=len(first))
     return Episodes(start_us, end_us, np.add.reduceat(drops[where], first) if len(first) else first, counts,
                     {flow: reductions[flow] for flow in counts})
 
 
-def _before_us(run: Run, flow: dict[str, Any], link: str) -> int:
+def _before_us(run: Run, flow: Flow, link: str) -> int:
     """Delay of the links that a flow's packets cross before they reach a queue."""
-    delays = {one["name"]: one.get("delay_us") or 0 for one in run.network["links"]}
-    hops = list(flow["hops"])
+    delays = {link.name: link.delay_us for link in run.network.links}
+    hops = list(flow.hops)
     return sum(delays.get(name, 0) for name in hops[:hops.index(link)])
 
 
@@ -91,7 +95,7 @@ def of_flows(run: Run) -> dict[int, Reductions]:
     return {int(flow): _reductions(run, samples[number == flow]) for flow in np.unique(number) if flow}
 
 
-def _reductions(run: Run, samples: Any) -> Reductions:
+def _reductions(run: Run, samples: pd.DataFrame) -> Reductions:
     t_us, cwnd, ssthresh, state, sent_again = (samples[name].to_numpy() for name in (
         "t_us", "cwnd", "ssthresh", "ca_state", "total_retrans"))
     changed = np.diff(ssthresh) != 0

@@ -7,12 +7,13 @@ round-trip time is an estimate: that of the idle network, and what packets wait 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from analysis.read import series
 from analysis.read.runs import Array, Run
+from traffic.workload.records import Flow
 
 
 class Rates(NamedTuple):
@@ -22,30 +23,30 @@ class Rates(NamedTuple):
     mbps: Array
 
 
-def flows(run: Run) -> list[dict[str, Any]]:
+def flows(run: Run) -> list[Flow]:
     """The flows of programs."""
-    return [flow for flow in run.flows if flow["transport"] == "program"]
+    return [flow for flow in run.flows if flow.transport == "program"]
 
 
-def name_of(flow: dict[str, Any]) -> str:
+def name_of(flow: Flow) -> str:
     """What the scenario calls it."""
-    return str(flow["component"])
+    return flow.component
 
 
-def rates(run: Run, flow: dict[str, Any], every_us: float, over_us: float | None = None) -> Rates | None:
+def rates(run: Run, flow: Flow, every_us: float, over_us: float | None = None) -> Rates | None:
     """The rate every so often, over the time before each. None where others use its last link, too, or nobody counted.
 
     over_us: how long that time is, if it is not every_us.
     """
-    last = flow["hops"][-1] if flow.get("hops") else None
-    if last is None or sum(last in (one.get("hops") or ())[-1:] for one in run.flows) != 1:
+    last = flow.hops[-1] if flow.hops else None
+    if last is None or sum(last in one.hops[-1:] for one in run.flows) != 1:
         return None
     samples = series.queue_samples(run, last, "edge_queue")
     if samples is None:
         return None
     over_us = over_us or every_us
-    start_us = float(flow["start_us"] or 0)
-    end_us = min(float(flow["stop_us"] or run.interval.end_us), float(samples["t_us"].iloc[-1]))
+    start_us = float(flow.start_us or 0)
+    end_us = min(float(flow.stop_us or run.interval.end_us), float(samples["t_us"].iloc[-1]))
     t_us = np.arange(start_us + every_us, end_us + 1, max(every_us, series.sampling_us(samples)))
     if not len(t_us):
         return None
@@ -53,10 +54,10 @@ def rates(run: Run, flow: dict[str, Any], every_us: float, over_us: float | None
     return Rates(t_us, (carried[0] - carried[1]) * 8 / over_us)
 
 
-def rtt_ms(run: Run, flow: dict[str, Any], at_us: Array) -> Array | None:
+def rtt_ms(run: Run, flow: Flow, at_us: Array) -> Array | None:
     """The round-trip time, estimated, in the bins that end at these times; None where nothing is known of it."""
-    base_us = flow.get("base_rtt_us")
-    links = [name for way in ("hops", "hops_back") for name in flow.get(way, ()) if name in run.bottlenecks]
+    base_us = flow.base_rtt_us
+    links = [name for back in (False, True) for name in flow.way(back) if name in run.bottlenecks]
     if base_us is None or not links or len(at_us) < 2:
         return None
     edges = np.append(2 * at_us[0] - at_us[1], at_us)

@@ -135,8 +135,8 @@ def _segment_bytes(run: Run) -> float:
 
 def chosen_segments(run: Run) -> list[int]:
     """Numbers of the segments that the run's network was told to lose, in order."""
-    return sorted({number for link in run.network["links"]
-                   for number in link.get("lose_segments", [])})
+    return sorted({number for link in run.network.links
+                   for number in link.lose_segments})
 
 
 def _states(run: Run, src: str, dst: str, rtt_us: float) -> pd.DataFrame:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from analysis.read import tcp
 from analysis.read.runs import Run
 from testbed.core import ip
 from topologies.links import varying
+from traffic.workload.records import Flow
 
 
 class Step(NamedTuple):
@@ -22,7 +24,7 @@ class Step(NamedTuple):
     """
 
     link: str
-    flow: dict[str, Any]
+    flow: Flow
     cross: list[int]
     start_us: int
     end_us: int
@@ -40,7 +42,7 @@ class Step(NamedTuple):
     @property
     def bdp_window(self) -> float:
         """Bandwidth-delay product of the rate that is left and the flow's base RTT, in full packets."""
-        return (self.rate_bps - self.after_bps) * float(self.flow["base_rtt_us"]) / 1e6 / (8 * self.frame_bytes)
+        return (self.rate_bps - self.after_bps) * float(self.flow.base_rtt_us) / 1e6 / (8 * self.frame_bytes)
 
 
 def step_of(run: Run) -> Step | None:
@@ -49,13 +51,13 @@ def step_of(run: Run) -> Step | None:
     That must have begun before the measurement interval, on a path whose base RTT is known.
     """
     flows = tcp.listed_flows(run)
-    if len(flows) != 1 or sum(flow["transport"] == "tcp" for flow in run.flows) > 1:
+    if len(flows) != 1 or sum(flow.transport == "tcp" for flow in run.flows) > 1:
         return None
     flow, = flows
-    if not flow.get("base_rtt_us") or (flow["start_us"] or 0) > run.interval.start_us:
+    if not flow.base_rtt_us or (flow.start_us or 0) > run.interval.start_us:
         return None
-    link = next((name for name in run.bottlenecks if name in flow.get("hops", [])), None)
-    cross = [one for one in run.flows if one["transport"] == "udp" and link in one.get("hops", []) and one["rate_bps"]]
+    link = next((name for name in run.bottlenecks if name in flow.hops), None)
+    cross = [one for one in run.flows if one.transport == "udp" and link in one.hops and one.rate_bps]
     changes = _changes(run, cross)
     first = next((place for place, (at_us, _) in enumerate(changes) if at_us > run.interval.start_us), None)
     if link is None or first is None:
@@ -63,20 +65,20 @@ def step_of(run: Run) -> Step | None:
     rises = changes[first][1] > 0
     after = next((place for place, (_, by_bps) in enumerate(changes) if place > first and (by_bps > 0) != rises),
                  len(changes))
-    found = Step(link, flow, [one["flow"] for one in cross], changes[first][0], changes[after - 1][0],
+    found = Step(link, flow, [one.flow for one in cross], changes[first][0], changes[after - 1][0],
                  changes[after][0] if after < len(changes) else run.interval.end_us,
                  sum(by_bps for _, by_bps in changes[:first]), sum(by_bps for _, by_bps in changes[:after]),
-                 0.0, ip.frame_bytes(run.network, flow["hops"]))
+                 0.0, ip.frame_bytes(run.network, flow.hops))
     found = found._replace(rate_bps=varying.mean_rate_bps(run.bottlenecks[link], found.start_us, found.until_us))
     return found if found.bdp_window > 0 else None
 
 
-def _changes(run: Run, cross: list[dict[str, Any]]) -> list[tuple[int, float]]:
+def _changes(run: Run, cross: Sequence[Flow]) -> list[tuple[int, float]]:
     """(when, by how much) the rate of the cross traffic changes before the end, in order of time."""
     found: dict[int, float] = {}
     for one in cross:
-        stop_us = run.interval.end_us if one["stop_us"] is None else one["stop_us"]
-        for at_us, by_bps in ((one["start_us"] or 0, one["rate_bps"]), (stop_us, -one["rate_bps"])):
+        rate_bps, stop_us = one.rate_bps or 0, run.interval.end_us if one.stop_us is None else one.stop_us
+        for at_us, by_bps in ((one.start_us or 0, rate_bps), (stop_us, -rate_bps)):
             found[at_us] = found.get(at_us, 0) + by_bps
     return [(at_us, found[at_us]) for at_us in sorted(found) if at_us < run.interval.end_us and found[at_us]]
 
@@ -86,7 +88,7 @@ def window_samples(run: Run, step: Step) -> pd.DataFrame | None:
     samples = tcp.flow_samples(run)
     if samples is None or samples.empty:
         return None
-    mine = samples[tcp.flow_numbers(run, samples) == step.flow["flow"]].sort_values("t_us", kind="stable")
+    mine = samples[tcp.flow_numbers(run, samples) == step.flow.flow].sort_values("t_us", kind="stable")
     return mine if len(mine) > 1 else None
 
 

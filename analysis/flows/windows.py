@@ -7,13 +7,14 @@ distance of acknowledgements is no difference; else from `tcp_info`, at the same
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from analysis.read import tcp
 from analysis.read.runs import Run
+from traffic.workload.records import Flow
 
 #: windows that differ by more have parted, segments
 SAME = 1
@@ -62,24 +63,24 @@ class Parting(NamedTuple):
         return "in congestion avoidance, before any loss"
 
 
-def samples(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
+def samples(run: Run, flow: Flow) -> pd.DataFrame:
     """The tcp_info of a listed flow's sender by time: t_us, cwnd, ssthresh, retransmitted."""
     table = tcp.flow_samples(run, "ssthresh")
     if table is None or table.empty:
         return pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
-    mine = table[tcp.flow_numbers(run, table) == flow["flow"]].rename(columns={"total_retrans": "retransmitted"})
+    mine = table[tcp.flow_numbers(run, table) == flow.flow].rename(columns={"total_retrans": "retransmitted"})
     return mine[list(_COLUMNS)].dropna().sort_values("t_us", kind="stable")
 
 
 def partings(reference: Run, other: Run) -> list[Parting]:
     """Of every listed flow that both have and that has samples, where its windows part."""
-    theirs = {flow["flow"]: flow for flow in tcp.listed_flows(other)}
-    found = (_parting((reference, flow), (other, theirs[flow["flow"]])) for flow in tcp.listed_flows(reference)
-             if flow["flow"] in theirs)
+    theirs = {flow.flow: flow for flow in tcp.listed_flows(other)}
+    found = (_parting((reference, flow), (other, theirs[flow.flow])) for flow in tcp.listed_flows(reference)
+             if flow.flow in theirs)
     return [one for one in found if one is not None]
 
 
-def _parting(*sides: tuple[Run, dict[str, Any]]) -> Parting | None:
+def _parting(*sides: tuple[Run, Flow]) -> Parting | None:
     tables, key, by, factor = [_by_bytes(*side) for side in sides], "acked_bytes", "bytes acknowledged", 1.0
     if any(table.empty for table in tables):
         tables, key, by, factor = [samples(*side) for side in sides], "t_us", "time", 1e6
@@ -98,7 +99,7 @@ def _parting(*sides: tuple[Run, dict[str, Any]]) -> Parting | None:
     return Parting(flow, by, float(before.iloc[-1]) / factor if len(before) else 0.0, *moments)
 
 
-def _by_bytes(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
+def _by_bytes(run: Run, flow: Flow) -> pd.DataFrame:
     """From tcp_probe, the sender's state at every number of acknowledged bytes, acked_bytes; empty without."""
     table, again = run.frame("tcp_probe"), run.frame("retransmissions")
     nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in ("acked_bytes", *_COLUMNS)})
@@ -116,7 +117,7 @@ def _by_bytes(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
     return found.drop_duplicates("acked_bytes")
 
 
-def of(table: pd.DataFrame, flow: dict[str, Any]) -> pd.DataFrame:
+def of(table: pd.DataFrame, flow: Flow) -> pd.DataFrame:
     """Rows of the flow's sender; a flow without a port has whichever its socket got."""
     mine = np.ones(len(table), dtype=bool)
     for end, port in (("src", "sport"), ("dst", "dport")):

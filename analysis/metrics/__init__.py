@@ -32,7 +32,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -249,7 +249,7 @@ def measure_run(run_dir: Path | str) -> Measured:
 def keep_metrics(run_dir: Path | str) -> tuple[str, list[dict[str, str]]]:
     """The same for who does not want to look at them now: (text of metrics.csv, errors)."""
     run, text, errors = _computed(Path(run_dir))
-    derived.keep(run.path, NAME, text, _code(), run.status["raw_sha256"], errors=errors)
+    derived.keep(run.path, NAME, text, _code(), str(run.status.raw_sha256), errors=errors)
     return text, errors
 
 
@@ -257,7 +257,7 @@ def measured(run: Run) -> Measured:
     """metrics.csv of a run, made again if it is not the work of this code on this data."""
     known = run.__dict__.get("_measured")
     if known is None:
-        known = run.__dict__["_measured"] = _measured(run.path, str(run.status.get("raw_sha256")))
+        known = run.__dict__["_measured"] = _measured(run.path, str(run.status.raw_sha256))
     return known if isinstance(known, Measured) else Measured(*known)
 
 
@@ -272,7 +272,7 @@ def _measured(path: Path, raw_sha256: str) -> Measured:
         return _parsed((path / NAME).read_text(encoding="utf-8"), derived.errors_of(noted))
     run, text, errors = _computed(path)
     try:
-        derived.keep(path, NAME, text, _code(), run.status["raw_sha256"], errors=errors)
+        derived.keep(path, NAME, text, _code(), str(run.status.raw_sha256), errors=errors)
     except OSError:                     # somebody else's results, or a full disk: the numbers are what counts
         pass
     return _parsed(text, errors)
@@ -293,7 +293,7 @@ def _computed(path: Path) -> tuple[Run, str, list[dict[str, str]]]:
 
 
 def _parsed(text: str, errors: list[dict[str, str]]) -> Measured:
-    columns: dict[str, Any] = {"metric": str, "scope": str, "unit": str, "value": "float64"}
+    columns: dict[str, type | str] = {"metric": str, "scope": str, "unit": str, "value": "float64"}
     return Measured(pd.read_csv(io.StringIO(text), dtype=columns, keep_default_na=False), errors)
 
 

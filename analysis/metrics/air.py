@@ -7,7 +7,8 @@ import pandas as pd
 
 from analysis.metrics import Metric, Shown
 from analysis.read import shapes
-from analysis.read.runs import AnalysisError, Run, read_json
+from analysis.read.runs import AnalysisError, Run
+from testbed.core.guest_files import Counters
 
 UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "retry_share": "%", "garbled_share": "%",
          "frame_loss": "%", "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets",
@@ -78,7 +79,7 @@ def _ratios(scope: str, total: pd.Series) -> list[Metric]:
 
 def _drops(run: Run) -> list[Metric]:
     """Over the whole run, the network run empty."""
-    path = run.path / "raw" / "counters.json"
-    counts = read_json(path, _DRAINED).get("air_drained", {}).values() if path.exists() else ()
-    dropped = [one["dropped_packets"] for one in counts if "dropped_packets" in one]
+    counters = run.record(Counters, "counters.json", _DRAINED)
+    dropped = [one.dropped_packets for one in counters.air_drained.values()
+               if one.has("dropped_packets")] if counters else []
     return [Metric("queue_drops_above_air", "all", "packets", float(sum(dropped)))] if dropped else []

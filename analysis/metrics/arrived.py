@@ -20,15 +20,15 @@ def compute(run: Run) -> list[Metric]:
 
     With headers, retransmissions and acknowledgements of other flows' data, the same for QUIC and for TCP.
     """
-    if not any(flow["transport"] == "program" for flow in run.flows):
+    if not any(flow.transport == "program" for flow in run.flows):
         return []
-    last = [flow["hops"][-1] for flow in run.flows]
+    last = [flow.hops[-1] for flow in run.flows]
     found = []
     for flow, link in zip(run.flows, last):
         samples = series.queue_samples(run, link, "edge_queue") if last.count(link) == 1 else None
         start_us, end_us = run.interval
-        edges = np.array([max(start_us, flow["start_us"] or 0), min(end_us, flow["stop_us"] or end_us)], dtype=float)
+        edges = np.array([max(start_us, flow.start_us or 0), min(end_us, flow.stop_us or end_us)], dtype=float)
         if samples is not None and edges[1] > edges[0]:
-            found.append(Metric("arrived_rate_l2", f"flow_{flow['flow']}", "Mbit/s",
+            found.append(Metric("arrived_rate_l2", f"flow_{flow.flow}", "Mbit/s",
                                 float(series.throughput_mbps(samples, edges)[0])))
     return found

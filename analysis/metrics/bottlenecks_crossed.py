@@ -22,8 +22,8 @@ SHOWN = [Shown("crossings", "flows_completed", "completed", 10),
 
 def compute(run: Run) -> list[Metric]:
     """Of connections that begin in the measurement interval, by Kaplan and Meier; bottlenecks on the acceptors' way."""
-    crossed = {flow["source"]: len(set(flow.get("hops_back") or ()) & run.bottlenecks.keys())
-               for flow in run.flows if flow.get("source") is not None}
+    crossed = {flow.source: len(set(flow.hops_back or ()) & run.bottlenecks.keys())
+               for flow in run.flows if flow.source is not None}
     connections = run.frame("connections") if len(set(crossed.values())) > 1 else None
     if connections is None:
         return []

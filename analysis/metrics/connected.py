@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from analysis.metrics import Metric, Shown
 from analysis.read import shapes
-from analysis.read.runs import Run, read_json
+from analysis.read.runs import Run
+from testbed.core.guest_files import Guest
 
 UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
 SHOWN = [Shown("journeys", "flows_connected", "flows connected", 10),
@@ -16,12 +17,11 @@ _GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.
 
 def compute(run: Run) -> list[Metric]:
     """Until the end of the run, of all flows of networks with radios whose senders say so."""
-    path = run.path / "raw" / "guest.json"
-    if not run.network.get("cells") or not path.exists():
+    guest = run.record(Guest, "guest.json", _GUEST) if run.network.cells else None
+    if guest is None:
         return []
-    asked = {flow["flow"] for flow in run.flows if flow["transport"] == "tcp"}
-    connected = {end["flow"]: bool(end.get("ccas")) for account in read_json(path, _GUEST).get("accounts", ())
-                 for end in account.get("ends", ()) if end["end"] == "sender"}
+    asked = {flow.flow for flow in run.flows if flow.transport == "tcp"}
+    connected = {flow: bool(one.ccas) for (flow, end), one in guest.ends().items() if end == "sender"}
     if not asked or not asked <= connected.keys():
         return []
     count = sum(connected[flow] for flow in asked)

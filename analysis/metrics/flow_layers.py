@@ -61,14 +61,14 @@ def compute(run: Run) -> list[Metric]:
     delivered = tcp.delivered_us(run)
     found: list[Metric] = []
     for one in curves:
-        scope = f"flow_{one.flow['flow']}"
+        scope = f"flow_{one.flow.flow}"
         values = [*_rates(run, one), *_buffers(run, one), *_states(one)]
-        at_us = delivered.get(one.flow["flow"])
+        at_us = delivered.get(one.flow.flow)
         if at_us is not None:
-            values.append(("flow_completion_time_l4", "s", (at_us - one.flow["start_us"]) / 1e6))
+            values.append(("flow_completion_time_l4", "s", (at_us - one.flow.start_us) / 1e6))
         found += [Metric(name, scope, unit, value) for name, unit, value in values if math.isfinite(value)]
     sums: dict[tuple[str, str], list[float]] = {}
-    shares = {f"flow_{one.flow['flow']}": (one.end_us - one.start_us) / 1e6 / run.interval.seconds for one in curves}
+    shares = {f"flow_{one.flow.flow}": (one.end_us - one.start_us) / 1e6 / run.interval.seconds for one in curves}
     for metric in found:
         if metric.metric.startswith(("mean_in_flight", "mean_sending", "mean_throughput", "mean_utilization")):
             # over the whole interval, or flows that follow each other would add up to more than the link has
@@ -82,19 +82,19 @@ def compute(run: Run) -> list[Metric]:
 
 def slowest_bps(run: Run, one: Curves, from_us: float, to_us: float) -> float | None:
     """The mean rate of the slowest bottleneck on a flow's way; None if it crosses none, or one that carries nothing."""
-    links = [run.bottlenecks[name] for name in one.flow.get("hops", ()) if name in run.bottlenecks]
+    links = [run.bottlenecks[name] for name in one.flow.hops if name in run.bottlenecks]
     return min((varying.mean_rate_bps(link, from_us, to_us) for link in links), default=None) or None
 
 
 def bdp_segments(run: Run, one: Curves) -> float | None:
     """Bandwidth-delay product of a flow's slowest bottleneck and its base RTT."""
-    rate_bps, rtt_us = slowest_bps(run, one, one.start_us, one.end_us), one.flow.get("base_rtt_us")
+    rate_bps, rtt_us = slowest_bps(run, one, one.start_us, one.end_us), one.flow.base_rtt_us
     return rate_bps * rtt_us / 8e6 / packet_bytes(run, one) if rate_bps and rtt_us else None
 
 
 def packet_bytes(run: Run, one: Curves) -> int:
     """A full packet of a flow at layer 3, in which its bandwidth-delay product is counted."""
-    return ip.mtu_bytes(run.network, one.flow.get("hops", ()))
+    return ip.mtu_bytes(run.network, one.flow.hops)
 
 
 def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
@@ -123,7 +123,7 @@ def _buffers(run: Run, one: Curves) -> list[tuple[str, str, float]]:
     for name, times_us, counter in (("mean_sending_rate_l7", lay.t_us, lay.written),
                                     ("mean_throughput_l7", lay.read_us, lay.read)):
         # nothing is written or read before the start
-        times_us, counter = np.append(one.flow["start_us"], times_us), np.append(0, counter)
+        times_us, counter = np.append(one.flow.start_us, times_us), np.append(0, counter)
         grown = flow_means.growth(one.start_us, one.end_us, times_us, np.maximum.accumulate(counter))
         found.append((name, "Mbit/s", grown * 8e-6 / seconds))
     if np.isfinite(lay.timeouts).all():

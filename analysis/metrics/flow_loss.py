@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from analysis.metrics import Metric, Shown
 from analysis.metrics.udp import account
 from analysis.read import shapes, tcp
-from analysis.read.runs import Run, read_json
+from analysis.read.runs import Run
+from testbed.core.guest_files import Counters, LinkCounters
+from traffic.workload.records import Flow
 
 UNITS = {"flow_loss": "%"}
 SHOWN = [Shown("flows", "flow_loss", "packets lost", 20)]
@@ -31,31 +33,36 @@ def compute(run: Run) -> list[Metric]:
 
 def shares(run: Run) -> dict[int, float]:
     """{flow: share of its packets that was dropped in the measurement interval}"""
-    flows, path = tcp.listed_flows(run), run.path / "raw" / "counters.json"
-    if not flows or not path.exists():
+    flows = tcp.listed_flows(run)
+    counters = run.record(Counters, "counters.json", _COUNTERS) if flows else None
+    if counters is None:
         return {}
-    counters = read_json(path, _COUNTERS)
-    links: dict[str, Any] = counters["drained"]
+    links = counters.drained
     # counters of the interval alone do not tell UDP's drops from others, or losses from what is under way
-    exact = "measure_from" in counters and len(run.flows) == 1
+    exact = counters.has("measure_from") and len(run.flows) == 1
     if exact:
-        links = {name: {key: value - counters["measure_from"][name][key] for key, value in counts.items()
-                        if key in ("sent_packets", "dropped_packets", "wire_dropped_packets")}
-                 for name, counts in counters["at_end"].items()}
+        links = {name: _since(counters.measure_from[name], one) for name, one in counters.at_end.items()}
     parts = {} if exact or not run.interval.start_us else _parts(run)
     found = {}
     for flow in flows:
         lost = _as_the_only_one(run, flow, links) if len(flows) == 1 else _between_own_links(run, flow, links)
-        first = links.get(flow["hops"][0]) if flow["hops"] else None
-        sent = first["sent_packets"] + first["dropped_packets"] if first else 0
+        first = links.get(flow.hops[0]) if flow.hops else None
+        sent = first.sent_packets + first.dropped_packets if first else 0
         if lost is None or lost < 0 or not sent:
             continue
         share = lost / sent
         if share and not exact and run.interval.start_us:
-            share *= parts.get(flow["flow"], math.nan)
+            share *= parts.get(flow.flow, math.nan)
         if math.isfinite(share):
-            found[flow["flow"]] = share
+            found[flow.flow] = share
     return found
+
+
+def _since(before: LinkCounters, after: LinkCounters) -> LinkCounters:
+    """What was counted between two readings; nothing of what was delivered."""
+    return LinkCounters({"sent_packets": after.sent_packets - before.sent_packets,
+                         "dropped_packets": after.dropped_packets - before.dropped_packets,
+                         "wire_dropped_packets": after.wire_dropped_packets - before.wire_dropped_packets})
 
 
 def _parts(run: Run) -> dict[int, float]:
@@ -76,26 +83,26 @@ def _parts(run: Run) -> dict[int, float]:
     return found
 
 
-def _as_the_only_one(run: Run, flow: dict[str, Any], links: dict[str, Any]) -> int | None:
+def _as_the_only_one(run: Run, flow: Flow, links: Mapping[str, LinkCounters]) -> int | None:
     """What UDP flows lost is known by their numbers: the rest of the drops on the links of all flows is the flow's."""
-    udp = [one for one in run.flows if one["transport"] == "udp"]
-    counts = {one["flow"]: one for one in account(run)}
-    crossed = {name for one in (flow, *udp) for name in one["hops"]}
+    udp = [one for one in run.flows if one.transport == "udp"]
+    lost = {one.flow: one.lost_packets for one in account(run) if one.lost_packets is not None}
+    crossed = {name for one in (flow, *udp) for name in one.hops}
     if (len(udp) + 1 != len(run.flows) or not crossed <= links.keys()
-            or any("lost_packets" not in counts.get(one["flow"], {}) or one["sender"] == flow["sender"]
-                   for one in udp)):
+            or any(one.flow not in lost or one.sender == flow.sender for one in udp)):
         return None
-    dropped = sum(links[name]["dropped_packets"] + links[name]["wire_dropped_packets"] for name in crossed)
-    return int(dropped - sum(counts[one["flow"]]["lost_packets"] for one in udp))
+    dropped = sum(links[name].dropped_packets + links[name].wire_dropped_packets for name in crossed)
+    return dropped - sum(lost[one.flow] for one in udp)
 
 
-def _between_own_links(run: Run, flow: dict[str, Any], links: dict[str, Any]) -> int | None:
+def _between_own_links(run: Run, flow: Flow, links: Mapping[str, LinkCounters]) -> int | None:
     """What entered the first link and did not come out of the last, where nobody else uses these two."""
-    ends = {*flow["hops"][:1], *flow["hops"][-1:]}
-    others = {name for one in run.flows for way in ("hops", "hops_back")
-              for name in one.get(way, ()) if one["flow"] != flow["flow"] or way != "hops"}
+    ends = {*flow.hops[:1], *flow.hops[-1:]}
+    others = {name for one in run.flows for back in (False, True)
+              for name in one.way(back) if one.flow != flow.flow or back}
     if len(ends) != 2 or ends & others or not ends <= links.keys():
         return None
-    first, last = (links[flow["hops"][place]] for place in (0, -1))
-    delivered = last.get("wire_delivered_packets")
-    return None if delivered is None else int(first["sent_packets"] + first["dropped_packets"] - delivered)
+    first, last = (links[flow.hops[place]] for place in (0, -1))
+    if not last.has("wire_delivered_packets"):
+        return None
+    return first.sent_packets + first.dropped_packets - last.wire_delivered_packets

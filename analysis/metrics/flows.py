@@ -9,7 +9,7 @@ definitions follow the flow metrics of CCPerf where they exist there.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from analysis.flows import fairness
 from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Array, Run
+from traffic.workload.records import Flow
 
 UNITS = {
     "mean_throughput_l4": "Mbit/s", "mean_delivery_rate_l4": "Mbit/s", "mean_sending_rate_l4": "Mbit/s",
@@ -48,7 +49,7 @@ class Got(NamedTuple):
 
 def compute(run: Run) -> list[Metric]:
     """Per flow as long as it is there within the measurement interval; of all flows, over the whole of it."""
-    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    listed = {flow.flow: flow for flow in tcp.listed_flows(run)}
     found = tcp.measured(run, single=True) if listed else None
     if found is None:
         return []
@@ -87,12 +88,12 @@ def _by_cca(throughputs: dict[int, Got], cca_of: dict[int, str]) -> list[Metric]
     return metrics
 
 
-def _flow(scope: str, samples: pd.DataFrame, steps: pd.DataFrame, flow: dict[str, Any],
+def _flow(scope: str, samples: pd.DataFrame, steps: pd.DataFrame, flow: Flow,
           life_us: tuple[float, float]) -> list[Metric]:
     """Throughput first."""
     end_us = life_us[1]
     times = samples["t_us"].to_numpy()
-    base_us = flow.get("base_rtt_us")
+    base_us = flow.base_rtt_us
     window_us = end_us - life_us[0]
     throughput = steps["bytes_acked"].sum() * 8 / window_us
     holds = np.diff(np.append(np.minimum(times, end_us), end_us)).astype(float)

@@ -18,7 +18,7 @@ def compute(run: Run) -> list[Metric]:
     of it; one that gets less than a segment through counts as one segment, so that the ratio has a logarithm. Nothing
     where neither got anything through.
     """
-    listed = sorted(tcp.listed_flows(run), key=lambda flow: flow["start_us"] or 0)
+    listed = sorted(tcp.listed_flows(run), key=lambda flow: flow.start_us or 0)
     if (len(listed) != 2 or listed[0]["component"] == listed[1]["component"]
             or (listed[0]["start_us"] or 0) == (listed[1]["start_us"] or 0)):
         return []
@@ -27,7 +27,7 @@ def compute(run: Run) -> list[Metric]:
         return []
     if not any(acked.values()):
         return []
-    first, joined = (max(acked[flow["flow"]], float(ip.segment_bytes(run.network, flow.get("hops", ()))))
+    first, joined = (max(acked[flow.flow], float(ip.segment_bytes(run.network, flow.hops)))
                      for flow in listed)
     return [Metric("throughput_ratio_joined_first", f"flow_{listed[1]['flow']}_to_flow_{listed[0]['flow']}", "1",
                    joined / first)]

@@ -7,15 +7,14 @@ followed them, else from counters of links.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from analysis.metrics import Metric, Shown
 from analysis.read import shapes
-from analysis.read.runs import Run, read_json
+from analysis.read.runs import Run
 from analysis.read.series import sojourn_samples, whole_intervals
 from testbed.core import ip
+from testbed.core.guest_files import Counters
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
 SHOWN = [Shown("journeys", "arrived_rate_l3", "throughput, layer 3", 30),
@@ -52,22 +51,21 @@ def _followed(run: Run, table: pd.DataFrame) -> list[Metric]:
 def _counted(run: Run) -> list[Metric]:
     """Of runs whose flows are all TCP, with hosts that only send data or only receive them, and without radios, of
     whose time and losses links know nothing."""
-    if run.network.get("cells"):
+    if run.network.cells:
         return []
-    flows, path = run.flows, run.path / "raw" / "counters.json"
-    if not flows or not path.exists() or any(flow["transport"] != "tcp" or flow["both_ways"] or not flow["hops"]
-                                             for flow in flows):
+    flows = run.flows
+    counters = run.record(Counters, "counters.json", _COUNTERS) if flows else None
+    if counters is None or any(flow.transport != "tcp" or flow.both_ways or not flow.hops for flow in flows):
         return []
-    first, last = ({flow["hops"][place] for flow in flows} for place in (0, -1))
-    back = {name for flow in flows for name in flow["hops_back"]}
-    links: dict[str, Any] = read_json(path, _COUNTERS)["drained"]
+    first, last = ({flow.hops[place] for flow in flows} for place in (0, -1))
+    back = {name for flow in flows for name in flow.hops_back}
+    links = counters.drained
     if (first | last) & back or not first | last <= links.keys():
         return []
-    delivered = [links[name].get("wire_delivered_packets") for name in last]
-    sent = sum(links[name]["sent_packets"] + links[name]["dropped_packets"] for name in first)
-    if not sent or any(one is None for one in delivered):
+    sent = sum(links[name].sent_packets + links[name].dropped_packets for name in first)
+    if not sent or not all(links[name].has("wire_delivered_packets") for name in last):
         return []
-    share = 100 * sum(delivered) / sent
+    share = 100 * sum(links[name].wire_delivered_packets for name in last) / sent
     found = [Metric("delivery_ratio", "all", "%", share), Metric("drop_ratio", "all", "%", 100 - share)]
     delay_ms = _delay_ms(run)
     return found if delay_ms is None else [*found, Metric("end_to_end_delay_mean", "all", "ms", delay_ms)]
@@ -78,10 +76,10 @@ def _delay_ms(run: Run) -> float | None:
 
     Mean over flows of equal paths only: of others nobody knows whose packets waited. None without sojourn times.
     """
-    links = {link["name"]: link for link in run.network["links"]}
-    bottlenecks = {tuple(name for name in flow["hops"] if links[name]["bottleneck"]) for flow in run.flows}
-    bare = {sum(links[name]["delay_us"] + ip.frame_bytes(run.network, flow["hops"]) * 8e6 / links[name]["rate_bps"]
-                for name in flow["hops"]) for flow in run.flows}
+    links = {link.name: link for link in run.network.links}
+    bottlenecks = {tuple(name for name in flow.hops if links[name].bottleneck) for flow in run.flows}
+    bare = {sum(links[name].delay_us + ip.frame_bytes(run.network, flow.hops) * 8e6 / links[name].rate_bps
+                for name in flow.hops) for flow in run.flows}
     if len(bottlenecks) != 1 or len(bare) != 1:
         return None
     total_us = bare.pop()

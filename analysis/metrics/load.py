@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from analysis.read import series
 from analysis.read.runs import Array, Run
 from testbed.core import steadiness
 from topologies.links import varying
+from traffic.workload.records import Component
 
 UNITS = {
     "offered_load": "Mbit/s", "offered_load_share": "%", "carried_over_offered": "%",
@@ -29,10 +30,10 @@ def compute(run: Run) -> list[Metric]:
     of the whole interval. What the link carried is only compared where all components say what they offer.
     """
     found = []
-    offered_bps = _sum(run, "offered_bps", [_share(run, component) for component in run.components])
-    whole = all(_share(run, component) == 1 for component in run.components if component.get("thirds_bps"))
-    thirds_bps = _sum(run, "thirds_bps", [1.0] * len(run.components)) if whole else {}
-    all_offer = all(component.get("offered_bps") for component in run.components)
+    offered_bps = _sum([(component.offered_bps, _share(run, component)) for component in run.components])
+    whole = all(_share(run, component) == 1 for component in run.components if component.thirds_bps)
+    thirds_bps = _sum([(component.thirds_bps, 1.0) for component in run.components]) if whole else {}
+    all_offer = all(component.offered_bps for component in run.components)
     for link, facts in run.bottlenecks.items():
         offered = offered_bps.get(link)
         if offered is not None and offered > 0:
@@ -52,17 +53,17 @@ def compute(run: Run) -> list[Metric]:
     return found
 
 
-def _share(run: Run, component: dict[str, Any]) -> float:
+def _share(run: Run, component: Component) -> float:
     """Which part of the measurement interval the component's load is meant for."""
-    start_us, end_us = component.get("measured_us") or run.interval
+    start_us, end_us = component.measured_us or run.interval
     inside_us = min(end_us, run.interval.end_us) - max(start_us, run.interval.start_us)
     return max(0.0, inside_us / (run.interval.end_us - run.interval.start_us))
 
 
-def _sum(run: Run, key: str, weights: list[float]) -> dict[str, Array]:
-    """{link: weighted sum} of what the components say under a key."""
+def _sum(parts: Iterable[tuple[Mapping[str, float | Sequence[float]] | None, float]]) -> dict[str, Array]:
+    """{link: weighted sum} of what components say, each with its weight."""
     totals: dict[str, Array] = {}
-    for component, weight in zip(run.components, weights):
-        for link, values in (component.get(key) or {}).items():
+    for of_links, weight in parts:
+        for link, values in (of_links or {}).items():
             totals[link] = totals.get(link, 0) + weight * np.array(values, dtype=float)
     return totals

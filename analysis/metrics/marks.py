@@ -48,12 +48,12 @@ def _flows(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
     marked = _by_flow(run, table)
     delivered = _delivered(run)
     for flow in tcp.listed_flows(run):
-        number = flow["flow"]
+        number = flow.flow
         if number in marked:
             yield Metric("ce_marked", f"flow_{number}", "packets", marked[number])
             if delivered.get(number):
                 yield Metric("ce_mark_rate", f"flow_{number}", "%", 100 * marked[number] / delivered[number])
-    variants = {flow["flow"]: tcp.variant_of(flow) for flow in run.flows}
+    variants = {flow.flow: tcp.variant_of(flow) for flow in run.flows}
     if len(set(variants.values()) - {""}) > 1:
         for variant in sorted(set(variants.values()) - {""}):
             yield Metric("ce_marked", f"cca_{variant}", "packets",
@@ -62,14 +62,14 @@ def _flows(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
 
 def _by_flow(run: Run, table: pd.DataFrame) -> dict[int, float]:
     """Packets with CE of each flow that crosses a queue that marks, of both directions if it has data in both."""
-    links = {link["name"] for link in run.network["links"] if queues.traits(link).marks}
+    links = {link.name for link in run.network.links if queues.traits(link).marks}
     counts = table.groupby(["flow", "backward", "link"], observed=True)["packets"].sum().to_dict()
     found = {}
     for flow in run.flows:
-        ways = [(0, flow.get("hops", [])), *([(1, flow.get("hops_back", []))] if flow.get("both_ways") else [])]
+        ways = [(0, flow.hops), *([(1, flow.hops_back)] if flow.both_ways else [])]
         lasts = [(backward, queues.last_marking(way, links)) for backward, way in ways]
         if any(last for _, last in lasts):
-            found[flow["flow"]] = float(sum(counts.get((flow["flow"], *place), 0) for place in lasts))
+            found[flow.flow] = float(sum(counts.get((flow.flow, *place), 0) for place in lasts))
     return found
 
 

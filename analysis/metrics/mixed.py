@@ -20,8 +20,8 @@ SHOWN = [Shown("mixed", "goodput", "goodput", 10),
 
 def compute(run: Run) -> list[Metric]:
     """Goodput and flow completion time of the connections of each variant; nothing if all have the same."""
-    variants = {(flow["source"], flow["dport"]): flow["variant"] for flow in run.flows
-                if flow.get("source") is not None and flow["variant"]}
+    variants = {(flow.source, flow.dport): flow.variant for flow in run.flows
+                if flow.source is not None and flow.variant}
     connections = run.frame("connections")
     if connections is None or len(set(variants.values())) < 2:
         return []

@@ -17,7 +17,7 @@ def compute(run: Run) -> list[Metric]:
     """Of runs with UDP traffic beside one TCP flow or two, of a minute at most."""
     listed = tcp.listed_flows(run)
     if (not 1 <= len(listed) <= quarters.MOST_FLOWS or run.interval.end_us > quarters.LONGEST_US
-            or not any(flow["transport"] == "udp" for flow in run.flows)):
+            or not any(flow.transport == "udp" for flow in run.flows)):
         return []
     edges = quarters.edges(run, quarters.BIN_US, run.interval.start_us)
     flows = quarters.flows(run, edges)

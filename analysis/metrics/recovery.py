@@ -44,7 +44,7 @@ def compute(run: Run) -> list[Metric]:
 def _scope(run: Run, flow: Flow) -> str:
     (src, sport), (dst, dport) = map(ip.split_endpoint, (flow.src, flow.dst))
     for listed in tcp.listed_flows(run):
-        ends = listed["src"], listed["dst"], listed["sport"] or sport, listed["dport"] or dport
+        ends = listed.src, listed.dst, listed.sport or sport, listed.dport or dport
         if ends == (src, dst, sport, dport):
-            return f"flow_{listed['flow']}"
+            return f"flow_{listed.flow}"
     return "all"

@@ -26,10 +26,10 @@ def compute(run: Run) -> list[Metric]:
     for component in run.components:
         what = replayed.of(Component(component))
         if what and what.clients is not None and (units := run.frame("adus", "index")) is not None:
-            sources = [flow["source"] for flow in run.flows if flow["component"] == component["name"]]
+            sources = [flow.source for flow in run.flows if flow.component == component.name]
             requests = _requests(units[units["source"].isin(sources)], run)
-            found += sizes.describe("request_completion_time", "requests_completed", "ms", component["name"],
-                                    component["name"].replace("-", "_"), requests, 1e3 * run.interval.seconds)
+            found += sizes.describe("request_completion_time", "requests_completed", "ms", component.name,
+                                    component.name.replace("-", "_"), requests, 1e3 * run.interval.seconds)
     return found
 
 

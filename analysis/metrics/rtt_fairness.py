@@ -20,7 +20,7 @@ def compute(run: Run) -> list[Metric]:
     Acknowledged payload in the measurement interval, mean per flow; nothing where the
     flows have all the same RTT or one side got nothing through.
     """
-    rtts_us = {flow["flow"]: flow.get("base_rtt_us") or 0 for flow in tcp.listed_flows(run)}
+    rtts_us = {flow.flow: flow.base_rtt_us or 0 for flow in tcp.listed_flows(run)}
     if not rtts_us or 0 in rtts_us.values():
         return []
     short_us, long_us = min(rtts_us.values()), max(rtts_us.values())

@@ -17,7 +17,7 @@ SHOWN = [Shown("journeys", "jains_index_whole", "Jain's index", 70)]
 
 def compute(run: Run) -> list[Metric]:
     """Of two listed flows or more (and of variants with two or more) that are there during the whole interval."""
-    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    listed = {flow.flow: flow for flow in tcp.listed_flows(run)}
     got = tcp.acked_throughout(run) if len(listed) > 1 else None
     if got is None:
         return []

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from analysis.metrics import Metric
-from analysis.read.runs import Run, read_json
+from analysis.read.runs import Run
 from analysis.read.shapes import COUNT, TEXT, Each, Object, Values
+from testbed.core.guest_files import Snmp
 
 UNITS = {
     "retransmission_rate": "%", "handshake_retransmissions": "1", "timeouts": "1", "spurious_timeouts": "1",
@@ -20,11 +21,10 @@ _COUNTS = (("handshake_retransmissions", _HANDSHAKES), ("timeouts", "TcpExtTCPTi
 
 def compute(run: Run) -> list[Metric]:
     """Per direction, over the hosts that send data there, in the measurement interval."""
-    path = run.path / "raw" / "snmp.json"
-    if not path.exists():
+    record = run.record(Snmp, "snmp.json", _SHAPE)
+    if record is None:
         return []
-    record = read_json(path, _SHAPE)
-    begin, end = (record["readings"].index(name) for name in ("measure_from", "at_end"))
+    begin, end = (record.readings.index(name) for name in ("measure_from", "at_end"))
     hosts: dict[str, set[str]] = {}
     for host, directions in _directions(run).items():
         # a host that sends to both sides cannot say how much of it went where
@@ -33,7 +33,7 @@ def compute(run: Run) -> list[Metric]:
     for scope, names in sorted(hosts.items()):
         total: dict[str, int] = {}
         for name in names:
-            for counter, values in record["nodes"].get(name, {}).items():
+            for counter, values in record.nodes.get(name, {}).items():
                 total[counter] = total.get(counter, 0) + values[end] - values[begin]
         sent, again = total.get(_SENT, 0), total.get(_AGAIN, 0) - total.get(_HANDSHAKES, 0)
         if sent + again:
@@ -46,9 +46,9 @@ def _directions(run: Run) -> dict[str, set[str]]:
     """{host: directions of the TCP data that it sends}"""
     found: dict[str, set[str]] = {}
     for flow in run.flows:
-        if flow["transport"] == "tcp":
-            ends = [(flow["sender"], flow["receiver"])]
-            if flow.get("both_ways"):
+        if flow.transport == "tcp":
+            ends = [(flow.sender, flow.receiver)]
+            if flow.both_ways:
                 ends.append(ends[0][::-1])
             for sender, receiver in ends:
                 found.setdefault(sender, set()).add(run.direction_between(sender, receiver) or "all")

@@ -46,7 +46,7 @@ def resolution(run: Run) -> dict[str, float]:
 
 
 def _going(step: Step, after: pd.DataFrame) -> list[Metric]:
-    scope = f"flow_{step.flow['flow']}"
+    scope = f"flow_{step.flow.flow}"
     found, reached = [], math.inf
     for percent in SHARES_PERCENT:
         reached = _first(after[after["cwnd"] >= percent / 100 * step.bdp_window], step)
@@ -58,7 +58,7 @@ def _going(step: Step, after: pd.DataFrame) -> list[Metric]:
 
 
 def _coming(run: Run, step: Step, after: pd.DataFrame) -> list[Metric]:
-    scope = f"flow_{step.flow['flow']}"
+    scope = f"flow_{step.flow.flow}"
     found = []
     room = step.bdp_window + (run.bottlenecks[step.link].get("capacity_packets") or math.nan)
     if math.isfinite(room):
@@ -80,13 +80,13 @@ def _drops(run: Run, step: Step) -> float | None:
     Programs count whole flows: None where one began before the first step, or ends later than that.
     """
     end_us = step.end_us + AFTER_US
-    flows = [flow for flow in run.flows if flow["flow"] in step.cross]
-    ends_us = [min(run.interval.end_us if flow["stop_us"] is None else flow["stop_us"], run.interval.end_us)
+    flows = [flow for flow in run.flows if flow.flow in step.cross]
+    ends_us = [min(run.interval.end_us if flow.stop_us is None else flow.stop_us, run.interval.end_us)
                for flow in flows]
-    if any((flow["start_us"] or 0) < step.start_us for flow in flows) or max(ends_us) > end_us:
+    if any((flow.start_us or 0) < step.start_us for flow in flows) or max(ends_us) > end_us:
         return None
-    counts = {one["flow"]: one for one in account(run) if "lost_packets" in one}
-    if not set(step.cross) <= counts.keys():
+    lost = {one.flow: one.lost_packets - one.socket_dropped_packets for one in account(run)
+            if one.lost_packets is not None}
+    if not set(step.cross) <= lost.keys():
         return None
-    return float(sum(counts[number]["lost_packets"] - counts[number].get("socket_dropped_packets", 0)
-                     for number in step.cross))
+    return float(sum(lost[number] for number in step.cross))

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from analysis.metrics import Metric, Shown
 from analysis.read import shapes
-from analysis.read.runs import Run, read_json
+from analysis.read.runs import Run
+from testbed.core.guest_files import DatagramCounts, Guest
 
 UNITS = {
     "udp_received_rate": "Mbit/s", "udp_loss": "%", "udp_one_way_delay_mean": "ms", "udp_one_way_delay_p50": "ms",
@@ -24,27 +23,29 @@ def compute(run: Run) -> list[Metric]:
 
     Counts are of the whole flow: there are none of the measurement interval alone.
     """
-    flows = {flow["flow"]: flow for flow in run.flows if flow["transport"] == "udp"}
+    flows = {flow.flow: flow for flow in run.flows if flow.transport == "udp"}
     found = []
     for counts in account(run) if flows else ():
-        flow = flows.get(counts["flow"])
+        flow = flows.get(counts.flow)
         if flow is None:
             continue
-        scope = f"flow_{counts['flow']}"
+        scope = f"flow_{counts.flow}"
         end_us = run.interval.end_us
-        sends_us = min(flow["stop_us"] or end_us, end_us) - (flow["start_us"] or 0)
-        if "received_bytes" in counts and sends_us > 0:
-            found.append(Metric("udp_received_rate", scope, "Mbit/s", counts["received_bytes"] * 8 / sends_us))
-        if counts.get("sent_packets") and "lost_packets" in counts:
-            found.append(Metric("udp_loss", scope, "%", 100 * counts["lost_packets"] / counts["sent_packets"]))
-        found += [Metric(f"udp_one_way_delay_{name}", scope, "ms", counts[f"delay_{name}_us"] / 1e3)
-                  for name in ("mean", "p50", "p95", "p99") if f"delay_{name}_us" in counts]
+        sends_us = min(flow.stop_us or end_us, end_us) - (flow.start_us or 0)
+        if counts.has("received_bytes") and sends_us > 0:
+            found.append(Metric("udp_received_rate", scope, "Mbit/s", counts.received_bytes * 8 / sends_us))
+        if counts.has("sent_packets") and counts.sent_packets and counts.lost_packets is not None:
+            found.append(Metric("udp_loss", scope, "%", 100 * counts.lost_packets / counts.sent_packets))
+        found += [Metric(f"udp_one_way_delay_{name}", scope, "ms", delay_us / 1e3) for name, delay_us in (
+            ("mean", counts.delay_mean_us), ("p50", counts.delay_p50_us), ("p95", counts.delay_p95_us),
+            ("p99", counts.delay_p99_us)) if delay_us is not None]
     return found
 
 
-def account(run: Run) -> list[dict[str, Any]]:
+def account(run: Run) -> list[DatagramCounts]:
     """The counts of each UDP flow, of all components that keep some; [] where nobody kept any."""
-    path = run.path / "raw" / "guest.json"
-    accounts = read_json(path, _GUEST).get("traffic", {}).values() if path.exists() else ()
-    return [counts for account in accounts for counts in (
-        account["flows"] if isinstance(account.get("flows"), list) else []) if not shapes.mismatch(counts, _COUNTS)]
+    guest = run.record(Guest, "guest.json", _GUEST)
+    # what kinds of traffic note besides is theirs
+    listed = [account.content().get("flows") for account in guest.traffic.values()] if guest else []
+    return [DatagramCounts(counts) for flows in listed if isinstance(flows, list) for counts in flows
+            if not shapes.mismatch(counts, _COUNTS)]

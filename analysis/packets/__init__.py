@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from analysis.read.runs import AnalysisError
 
@@ -59,13 +59,17 @@ class Packet(NamedTuple):
     header: bytes
 
 
+#: of a segment: source, destination, where TCP begins, its length (None where the header says 0), identification
+_Segment = tuple[bytes, bytes, int, int | None, int]
+
+
 def tcp_packets(path: Path, counts: Counter[str]) -> Iterator[Packet]:
     """The TCP segments of a capture in its order; counts: how many packets are something else."""
     try:
         with open(path, "rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            stream: Any = gzip.GzipFile(fileobj=raw) if packed else raw
+            stream: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
             for time_ns, link, frame, wire in _frames(stream):
                 packet = _packet(time_ns, link, frame, max(wire, len(frame)), counts)
                 if packet is not None:
@@ -78,7 +82,7 @@ def tcp_packets(path: Path, counts: Counter[str]) -> Iterator[Packet]:
         raise AnalysisError(f"{path}: {problem.strerror or problem}") from None
 
 
-def _frames(stream: Any) -> Iterator[tuple[int, int, bytes, int]]:
+def _frames(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes, int]]:
     """(time in ns, link type, what was kept, bytes on the wire) of each packet. ValueError if it is no capture, or not
     whole."""
     magic = stream.read(4)
@@ -89,14 +93,14 @@ def _frames(stream: Any) -> Iterator[tuple[int, int, bytes, int]]:
     raise ValueError("neither pcap nor pcapng")
 
 
-def _take(stream: Any, size: int, place: str) -> bytes:
+def _take(stream: IO[bytes], size: int, place: str) -> bytes:
     data: bytes = stream.read(size)
     if len(data) < size:
         raise ValueError(f"ends in the middle of {place}")
     return data
 
 
-def _of_pcap(stream: Any, order: str, unit_ns: int) -> Iterator[tuple[int, int, bytes, int]]:
+def _of_pcap(stream: IO[bytes], order: str, unit_ns: int) -> Iterator[tuple[int, int, bytes, int]]:
     *_, link = struct.unpack(f"{order}HHiIII", _take(stream, 20, "its header"))
     head, number = struct.Struct(f"{order}IIII"), 0
     while header := stream.read(16):
@@ -109,7 +113,7 @@ def _of_pcap(stream: Any, order: str, unit_ns: int) -> Iterator[tuple[int, int, 
         yield seconds * 10**9 + rest * unit_ns, link & 0xFFFF, _take(stream, kept, f"packet {number}"), wire
 
 
-def _of_pcapng(stream: Any) -> Iterator[tuple[int, int, bytes, int]]:
+def _of_pcapng(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes, int]]:
     order, kind, number = "<", struct.unpack("<I", _PCAPNG)[0], 0
     interfaces: list[tuple[int, tuple[int, int, int]]] = []
     while True:
@@ -185,7 +189,7 @@ def _packet(time_ns: int, link: int, frame: bytes, wire: int, counts: Counter[st
         if found is None:
             counts["other packets"] += 1
             return None
-        if found == "fragment":
+        if isinstance(found, str):
             counts["fragments"] += 1
             return None
         src, dst, at, size, ident = found
@@ -206,9 +210,9 @@ def _packet(time_ns: int, link: int, frame: bytes, wire: int, counts: Counter[st
                   ident, frame[at:at + 16] + frame[at + 18:at + header])
 
 
-def _ipv4(frame: bytes, at: int) -> Any:
-    """(source, destination, where TCP begins, its length, identification), "fragment", or None for what is not TCP.
-    The length is None where the header says 0: segmentation offload writes it later, and has no room for over 64 kB."""
+def _ipv4(frame: bytes, at: int) -> _Segment | str | None:
+    """"fragment" for a part of a packet, None for what is not TCP. Segmentation offload writes the length later, and
+    has no room for over 64 kB."""
     first, _, total, ident, fragment, _, protocol = struct.unpack_from("!BBHHHBB", frame, at)
     if protocol != _TCP:
         return None
@@ -218,7 +222,7 @@ def _ipv4(frame: bytes, at: int) -> Any:
     return frame[at + 12:at + 16], frame[at + 16:at + 20], at + header, total - header if total else None, ident
 
 
-def _ipv6(frame: bytes, at: int) -> Any:
+def _ipv6(frame: bytes, at: int) -> _Segment | str | None:
     """As _ipv4; the length is that of a jumbogram (RFC 2675) where the header says 0."""
     _, payload, following, _ = struct.unpack_from("!IHBB", frame, at)
     begin = at + 40

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -40,18 +39,18 @@ class _Kept(jinja2.BytecodeCache):      # type: ignore[misc]
     def __init__(self, folder: Path, made_by: str) -> None:
         self._folder, self._made_by = folder, made_by
 
-    def load_bytecode(self, bucket: Any) -> None:
+    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         with contextlib.suppress(OSError):
             kept = self._file(bucket).read_bytes()
             if hashlib.sha256(kept[_DIGEST:]).digest() == kept[:_DIGEST]:
                 bucket.bytecode_from_string(kept[_DIGEST:])
 
-    def dump_bytecode(self, bucket: Any) -> None:
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         code = bucket.bytecode_to_string()
         with contextlib.suppress(OSError):
             files.write_bytes(self._file(bucket), hashlib.sha256(code).digest() + code)
 
-    def _file(self, bucket: Any) -> Path:
+    def _file(self, bucket: jinja2.bccache.Bucket) -> Path:
         return self._folder / f"{bucket.key}.{self._made_by}.jinja2"
 
 

@@ -98,7 +98,7 @@ def _links(results: Results, table: str, what: str) -> list[Columns]:
     """
     run = next(iter(results.experiment.usable_runs), None)
     links = run.bottlenecks if run else {}
-    directions = {name: link.get("direction") or name for name, link in links.items()}
+    directions = {name: link.direction or name for name, link in links.items()}
     alone = {name for name in links if list(directions.values()).count(directions[name]) == 1}
     found = []
     for link in links:
@@ -244,10 +244,10 @@ def _flow_labels(experiment: Experiment) -> dict[int, str]:
 
 def _run_labels(run: Run) -> dict[int, str]:
     flows = tcp.listed_flows(run)
-    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in flows}
+    rtts_us = {flow.flow: flow.base_rtt_us for flow in flows}
     if len(flows) == 1 or len(set(rtts_us.values())) > 1:
         return {flow: f", {rtt_us / 1e3:g} ms" for flow, rtt_us in rtts_us.items() if rtt_us}
-    return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
+    return {flow.flow: f", {flow.sender} to {flow.receiver}" for flow in flows}
 
 
 def _cca_columns(results: Results, table: str) -> list[Column]:

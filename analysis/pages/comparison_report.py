@@ -75,11 +75,12 @@ def find(group: Group) -> Findings:
 
 
 def _cost(row: str, label: str, runs: Sequence[Run]) -> Cost | None:
-    known = [run.status for run in runs if run.status.get("wall_s") and run.status.get("virtual_s")]
+    known = [(run.status.wall_s, run.status.virtual_s) for run in runs if run.status.wall_s and run.status.virtual_s]
     if not known:
         return None
-    wall, virtual = (sum(float(one[key]) for one in known) / len(known) for key in ("wall_s", "virtual_s"))
-    sizes = [float(one["largest_process_bytes"]) for one in known if one.get("largest_process_bytes")]
+    wall, virtual = (sum(values) / len(known) for values in zip(*known))
+    sizes = [float(run.status.largest_process_bytes) for run in runs
+             if run.status.wall_s and run.status.virtual_s and run.status.largest_process_bytes]
     return Cost(row, label, len(known), virtual, wall, virtual / wall, sum(sizes) / len(sizes) if sizes else None)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from analysis.flows import program_curves, windows
 from analysis.read import series, tcp, zooms
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Array, Run
+from traffic.workload.records import Flow
 
 #: the largest page, bytes; what tables and figures leave of it is for series
 MOST_PAGE_BYTES = 4_900_000
@@ -53,8 +54,44 @@ class Missing(AnalysisError):
     """dygraphs is not installed."""
 
 
-def context(experiment: Experiment, room_bytes: float) -> dict[str, Any]:
-    """What the template needs: series (JSON), how they were thinned, and the library; {} where no run has any.
+class Packed(TypedDict):
+    """A curve as the page reads it: chart, what it is of, place; the largest value, and the numbers."""
+
+    c: str
+    k: str
+    i: int
+    max: float
+    d: str
+
+
+class ExploredRun(TypedDict):
+    """A run as the page reads it; start and end of the measurement in s, names of its links and flows."""
+
+    name: str
+    row: str
+    seed: int
+    series: list[Packed]
+    start: float
+    end: float
+    links: list[str]
+    flows: list[str]
+
+
+class Explored(TypedDict, total=False):
+    """What the template needs: series, how they were thinned, and the library; or why there are none."""
+
+    problem: str
+    script: str
+    style: str
+    spans: int
+    #: {run that is left out: why}
+    problems: dict[str, str]
+    runs: list[ExploredRun]
+    left_out: int
+
+
+def context(experiment: Experiment, room_bytes: float) -> Explored:
+    """{} where no run has any series.
 
     room_bytes: how much larger the page may become.
     """
@@ -68,7 +105,7 @@ def context(experiment: Experiment, room_bytes: float) -> dict[str, Any]:
     room = min(MOST_BYTES, room_bytes - len(script) - len(style_sheet))
     problems: dict[str, str] = {}
     spans, count, used = 0, len(runs), 0
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, ExploredRun] = {}
     for run in runs:
         if len(found) >= count:
             break
@@ -130,7 +167,7 @@ def plan(room_bytes: float, lengths: Sequence[int], runs: int) -> tuple[int, int
     return low, count
 
 
-def pack(one: Series, end_us: float, spans: int) -> dict[str, Any]:
+def pack(one: Series, end_us: float, spans: int) -> Packed:
     """A curve as the page reads it: d is base64 of 16-bit numbers, little end first: all times, then all values.
 
     Times are 1/65535 of the run, values 1/65535 of the largest one; times that would fall together move by one.
@@ -178,7 +215,7 @@ class _Flow(NamedTuple):
 
     label: str
     rows: pd.DataFrame
-    flow: dict[str, Any] | None
+    flow: Flow | None
 
 
 def _flows(run: Run) -> list[_Flow]:
@@ -192,7 +229,7 @@ def _flows(run: Run) -> list[_Flow]:
 def _found_flows(run: Run) -> list[_Flow]:
     # a Run of its own, so that the table is freed afterwards
     fresh, listed = Run(run.path), tcp.listed_flows(run)[:MOST_FLOWS]
-    programs = [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {program_curves.name_of(flow)}",
+    programs = [_Flow(f"{flow.flow}: {flow.sender}\u2192{flow.receiver} {program_curves.name_of(flow)}",
                       pd.DataFrame(), flow) for flow in program_curves.flows(run)
                 if program_curves.rates(run, flow, RATE_US) is not None]
     samples = tcp.flow_samples(fresh) if listed else fresh.frame("tcp_info")
@@ -201,8 +238,8 @@ def _found_flows(run: Run) -> list[_Flow]:
     samples = samples.sort_values("t_us", kind="stable")
     if listed:
         numbers = tcp.flow_numbers(run, samples)
-        found = [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {tcp.variant_of(flow)}", rows, flow)
-                 for flow in listed if len(rows := samples[numbers == flow["flow"]]) > 1]
+        found = [_Flow(f"{flow.flow}: {flow.sender}\u2192{flow.receiver} {tcp.variant_of(flow)}", rows, flow)
+                 for flow in listed if len(rows := samples[numbers == flow.flow]) > 1]
         return (programs + found)[:MOST_FLOWS]
     sockets = samples.groupby(tcp.SOCKET, observed=True, sort=False).ngroup().to_numpy()
     acked = pd.Series(samples["bytes_acked"].to_numpy()).groupby(sockets).agg(["max", "size"])
@@ -239,7 +276,7 @@ def _of_flows(run: Run) -> Iterator[Series]:
         yield Series("rtt", "flow", place, t_us, rtt.replace(0, np.nan).to_numpy(dtype=float) / 1e3)
 
 
-def _of_program(run: Run, flow: dict[str, Any], place: int) -> Iterator[Series]:
+def _of_program(run: Run, flow: Flow, place: int) -> Iterator[Series]:
     """What links say of a flow of which no socket does."""
     rates = program_curves.rates(run, flow, RATE_US)
     if rates is not None:

@@ -164,12 +164,12 @@ def _not_valid(experiment: Experiment) -> list[str]:
 
 def _dropped(experiment: Experiment) -> list[str]:
     """A sentence on runs that somebody took off the experiment's list; [] if nobody did."""
-    gone = experiment.description.get("dropped", [])
+    gone = experiment.description.dropped
     if not gone:
         return []
     reasons: dict[str, list[str]] = {}
     for run in gone:
-        reasons.setdefault(str(run.get("why", "no reason given")), []).append(str(run["name"]))
+        reasons.setdefault(run.why or "no reason given", []).append(run.name)
     return [f"{len(gone)} run{'s were' if len(gone) > 1 else ' was'} dropped from this experiment: "
             + "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items()) + "."]
 

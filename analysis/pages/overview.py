@@ -8,15 +8,16 @@ import urllib.parse
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from analysis import figures
 from analysis.pages import templates
 from analysis.pages.report_page import counted
 from analysis.read.experiment import read_description
 from analysis.read.runs import AnalysisError
+from testbed.checks import VERDICTS
 from testbed.core.errors import TestbedError
 from testbed.core.files import write_text
+from testbed.core.run_files import KnownRun
 
 #: pages beside an experiment's report
 _MORE = {"sensitivity": "sensitivity"}
@@ -25,7 +26,7 @@ FILTERS = (("scenario", "scenario"), ("subjects", "congestion control"), ("engin
            ("states", "verdict"))
 
 
-def build_overview(results: Path, runs: Mapping[str, Mapping[str, Any]], failed: Mapping[str, str],
+def build_overview(results: Path, runs: Mapping[str, KnownRun], failed: Mapping[str, str],
                    output: Path | None = None) -> Path:
     """Write the page into `output` (default: the results folder).
 
@@ -52,13 +53,13 @@ def build_overview(results: Path, runs: Mapping[str, Mapping[str, Any]], failed:
     return page
 
 
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] * bool(value) if isinstance(value, str) else value
+def _listed(value: object) -> list[str]:
+    return [value] * bool(value) if isinstance(value, str) else list(value) if isinstance(value, list) else []
 
 
-def _card(experiment: Path, folder: Path, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _card(experiment: Path, folder: Path, known: Mapping[str, KnownRun]) -> dict[str, object]:
     """What the page in `folder` says of an experiment; known: the runs that there are."""
-    card: dict[str, Any] = {
+    card: dict[str, object] = {
         "name": experiment.name, "title": experiment.name, "problem": "", "scenario": "", "subjects": [], "engine": "",
         "kernel": [], "states": [], "date": _date(experiment / "experiment.json"), "figure": "",
         "report": _link(folder, experiment / "report/index.html"),
@@ -68,28 +69,28 @@ def _card(experiment: Path, folder: Path, known: Mapping[str, Mapping[str, Any]]
         description = read_description(experiment)
     except (TestbedError, OSError) as problem:
         return {**card, "problem": str(problem), "states": ["damaged"]}
-    listed = [(run, known.get(run["id"])) for run in description["runs"]]
+    listed = [(run, known.get(run.id)) for run in description.runs]
     there = [run for _, run in listed if run is not None]
     states = counted([_state(run) for _, run in listed])
-    scenario = str(description.get("scenario") or "")
-    dates = [_date(experiment.parent / "runs" / run["id"] / "run.json") for run in there]
+    scenario = description.scenario
+    dates = [_date(experiment.parent / "runs" / run.id / "run.json") for run in there]
     return {
-        **card, "title": str(description.get("title") or scenario or experiment.name), "scenario": scenario,
+        **card, "title": description.title or scenario or experiment.name, "scenario": scenario,
         "verdicts": states, "states": [name for name, _ in states["counts"]],
-        "engine": str(description.get("engine") or ""), "figure": _figure(experiment, folder),
-        "kernel": sorted({str(run["kernel"]) for run in there if run["kernel"]}),
-        "subjects": list(dict.fromkeys(str(run["subject"]) for run, _ in listed)), "runs": len(listed),
-        "missing": len(listed) - len(there), "seeds": len({run["seed"] for run, _ in listed}),
+        "engine": description.engine or "", "figure": _figure(experiment, folder),
+        "kernel": sorted({run.kernel for run in there if run.kernel}),
+        "subjects": list(dict.fromkeys(run.subject for run, _ in listed)), "runs": len(listed),
+        "missing": len(listed) - len(there), "seeds": len({run.seed for run, _ in listed}),
         "date": max(dates, default=card["date"]) or card["date"]}
 
 
-def _state(run: Mapping[str, Any] | None) -> str:
+def _state(run: KnownRun | None) -> str:
     """The verdict on a run, else what it is."""
     if run is None:
         return "missing"
-    if run["status"] != "finished":
-        return "failed" if run["status"] == "failed" else "damaged"
-    return str(run["verdict"]) if run["verdict"] in ("valid", "suspect", "invalid") else "not judged"
+    if run.status != "finished":
+        return "failed" if run.status == "failed" else "damaged"
+    return run.verdict if run.verdict and run.verdict in VERDICTS.values() else "not judged"
 
 
 def _figure(experiment: Path, folder: Path) -> str:

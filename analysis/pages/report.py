@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis import figures, stats
 from analysis.compare import kernels
@@ -65,7 +65,7 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
             drawn, errors = figures.draw_all(experiment, building / "figures")
         page = {**report_page.context(results, comparisons, tables, margin, pairs), **kernels.context(results, pairs)}
         if paper is not None:
-            for name, text in latex.tables(page["result_tables"]).items():
+            for name, text in latex.tables(report_page.result_tables(results, comparisons, tables)).items():
                 (building / "tables" / f"{name}.tex").write_text(text, encoding="utf-8")
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
@@ -88,7 +88,7 @@ def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernel
     return list(found)
 
 
-def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Figure], errors: list[dict[str, str]],
+def _render(experiment: Experiment, page: dict[str, object], drawn: list[figures.Figure], errors: list[dict[str, str]],
             folder: Path, tables: list[str]) -> str:
     """The page; what tables and figures leave of its size is for the series that can be zoomed."""
     template = templates().get_template("report.html.j2")
@@ -98,5 +98,5 @@ def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Fi
             "tables": [(name, TABLES[name]) for name in tables], "parameters": flatten(experiment.parameters)}
     without = template.render(**page, explored={}, explored_names=())
     explored = explore.context(experiment, explore.MOST_PAGE_BYTES - len(without.encode(errors="replace")))
-    names = {run["name"] for run in explored.get("runs", [])}
+    names = {run["name"] for run in explored.get("runs", ())}
     return str(template.render(**page, explored=explored, explored_names=names))

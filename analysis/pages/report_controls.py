@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis.read import shapes
 from analysis.read.experiment import Experiment
-from analysis.read.runs import AnalysisError, Run, read_json
+from analysis.read.runs import AnalysisError, Run
+from testbed.core.guest_files import Checks
+from traffic.workload.records import Variant
 
 _CHECKS = shapes.Object({"congestion_controls?": shapes.Object({"parameters?": shapes.Values(
     shapes.Values(shapes.ANYTHING))})})
@@ -30,7 +32,7 @@ def controls(experiment: Experiment) -> list[Control]:
         for run in (run for run in experiment.runs if run.subject == subject):
             try:
                 for variant in run.variants:
-                    found.setdefault(variant["name"], _control(variant, _parameters(run)))
+                    found.setdefault(variant.name, _control(variant, _parameters(run)))
             except AnalysisError:
                 continue
             break
@@ -40,20 +42,21 @@ def controls(experiment: Experiment) -> list[Control]:
 def _parameters(run: Run) -> dict[str, dict[str, str]]:
     """{module: {parameter: value}} as the guest read them back; empty if the run did not get there."""
     try:
-        checks = read_json(run.path / "raw" / "checks.json", _CHECKS)
+        checks = run.record(Checks, "checks.json", _CHECKS)
     except AnalysisError:
         return {}
-    parameters: dict[str, dict[str, str]] = checks.get("congestion_controls", {}).get("parameters", {})
-    return parameters
+    controls = checks.congestion_controls if checks else None
+    return {module: {name: str(value) for name, value in values.items()}
+            for module, values in (controls.parameters if controls else {}).items()}
 
 
-def _control(variant: dict[str, Any], observed: dict[str, dict[str, str]]) -> Control:
-    settings = [f"{name}={value}" for name, value in variant.get("sysctls", {}).items()]
+def _control(variant: Variant, observed: dict[str, dict[str, str]]) -> Control:
+    settings = [f"{name}={value}" for name, value in variant.sysctls.items()]
     # a module's parameters as they were in the run, those that nobody set included
-    own = variant.get("parameters", {})
-    values = next((v for name, v in observed.items() if name.endswith(variant["kernel_cca"])), own)
+    own = {name: str(value) for name, value in variant.parameters.items()}
+    values = next((v for name, v in observed.items() if name.endswith(variant.kernel_cca)), own)
     settings += [f"{name}={value}" for name, value in values.items()]
-    what = ". ".join(text for text in (variant.get("title"), variant.get("source")) if text)
-    digest = variant.get("module_sha256")
-    return Control(variant["name"], what, variant["kernel_cca"], " ".join(settings),
+    what = ". ".join(text for text in (variant.title, variant.source) if text)
+    digest = variant.module_sha256
+    return Control(variant.name, what, variant.kernel_cca, " ".join(settings),
                    f"out of tree, sources {digest[:12]}" if digest else "of the kernel")

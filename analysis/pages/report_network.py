@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis.drawing import style
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from testbed.core import fields, ip
 from topologies.links import impairments, varying
+from topologies.links.records import Link
 
 MOST_ROWS = 40  # of a table; the rest is in raw/
 
@@ -53,17 +54,17 @@ def _links(run: Run) -> Facts:
     """Bottlenecks one by one; other links that are equal share a row."""
     groups: dict[tuple[str, ...], list[str]] = {}
     order = {name: place for place, name in enumerate(run.bottlenecks)}
-    links = sorted(run.network["links"], key=lambda link: order.get(link["name"], len(order)))
+    links = sorted(run.network.links, key=lambda link: order.get(link.name, len(order)))
     for link in links:
-        own = link["name"] if link.get("bottleneck") else ""
-        delay = style.milliseconds(link.get("delay_us", 0))
+        own = link.name if link.bottleneck else ""
+        delay = style.milliseconds(link.delay_us)
         changes = len(varying.changes(link))
-        trace = f"trace, {style.rate(varying.nominal_bps(link))} on average" if link.get("opportunities") else ""
+        trace = f"trace, {style.rate(varying.nominal_bps(link))} on average" if link.opportunities else ""
         varies = ", ".join(filter(None, (trace, f"{changes} changes" if changes else "")))
-        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link), varies,
-                 f"{link['mtu_bytes']} B" if "mtu_bytes" in link else "")
-        groups.setdefault((own, *facts), []).append(link["name"])
-    ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
+        facts = (style.rate(link.rate_bps), delay, *_queue(link), _loss(link), varies,
+                 f"{link.mtu_bytes} B" if link.has("mtu_bytes") else "")
+        groups.setdefault((own, *facts), []).append(link.name)
+    ways = {link.name: f"{link.from_node} to {link.to_node}" for link in links}
     rows = []
     for (_, *resolved), names in groups.items():
         first = names[0] if len(names) == 1 else f"{names[0]}, {names[1]}{' ...' * (len(names) > 2)}"
@@ -74,32 +75,32 @@ def _links(run: Run) -> Facts:
                            "limit, time", "loss", "schedule", "MTU"], rows, note)
 
 
-def _queue(link: dict[str, Any]) -> tuple[str, str, str, str]:
+def _queue(link: Link) -> tuple[str, str, str, str]:
     """(kind, packets, bytes, time): how much the queue holds, counted in each way."""
-    packets, size = link.get("limit_packets"), link.get("limit_bytes")
-    holds_packets = packets if packets is not None else link.get("capacity_packets")
-    holds_bytes = size if size is not None else link.get("capacity_bytes")
+    packets, size = link.limit_packets, link.limit_bytes
+    holds_packets = packets if packets is not None else link.capacity_packets if link.has("capacity_packets") else None
+    holds_bytes = size if size is not None else link.capacity_bytes if link.has("capacity_bytes") else None
     if holds_bytes is None and holds_packets is not None:
         holds_bytes = holds_packets * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
-    time_us = link.get("capacity_us")
+    time_us: float | None = link.capacity_us if link.has("capacity_us") else None
     if time_us is None and holds_bytes is not None:
-        time_us = holds_bytes * 8e6 / link["rate_bps"]
-    return (str(link.get("queue", "")), "" if holds_packets is None else f"{holds_packets:g}",
+        time_us = holds_bytes * 8e6 / link.rate_bps
+    return (link.queue if link.has("queue") else "", "" if holds_packets is None else f"{holds_packets:g}",
             "" if holds_bytes is None else f"{holds_bytes:,.0f}".replace(",", "\u202f"),
             "" if time_us is None else style.milliseconds(time_us))
 
 
-def _loss(link: dict[str, Any]) -> str:
-    chosen = link.get("lose_segments") or []
-    share = link.get("loss_percent") or 0
-    words = [f"{share:g} %"] if share else []
-    words += [fields.plain(key).replace("_", " ") for key in impairments.NAMES if link.get(key)]
+def _loss(link: Link) -> str:
+    chosen = link.lose_segments or []
+    share = link.loss_percent or 0
+    words, said = [f"{share:g} %"] if share else [], link.content()
+    words += [fields.plain(key).replace("_", " ") for key in impairments.NAMES if said.get(key)]
     return ", ".join(words + ([f"segments {', '.join(map(str, chosen))}"] if chosen else []))
 
 
 def _paths(run: Run) -> Facts:
-    rows = [[f"{path['initiator']} \u2013 {path['acceptor']}", style.milliseconds(path["base_rtt_us"]),
-             ", ".join(path.get("hops", []))] for path in run.network["paths"]]
+    rows = [[f"{path.initiator} \u2013 {path.acceptor}", style.milliseconds(path.base_rtt_us),
+             ", ".join(path.hops)] for path in run.network.paths]
     rows, note = _limited(rows, "paths")
     return Facts("Paths", ["hosts", "base RTT", "links there"], rows, note)
 
@@ -108,19 +109,19 @@ def _flows(run: Run) -> Facts:
     end_us = run.interval.end_us
     rows = []
     for flow in run.flows:
-        start, stop = flow["start_us"] or 0, flow["stop_us"]
-        count = flow["connections"]
-        rate = flow.get("rate_bps")
+        start, stop = flow.start_us or 0, flow.stop_us
+        count = flow.connections
+        rate = flow.rate_bps
         rows.append([
-            str(flow["flow"]), flow["component"], flow["sender"], flow["receiver"],
-            "UDP" if flow["transport"] == "udp" else flow["variant"] or flow["cca"] or "", style.seconds(start),
+            str(flow.flow), flow.component, flow.sender, flow.receiver,
+            "UDP" if flow.transport == "udp" else flow.variant or flow.cca or "", style.seconds(start),
             "end" if stop is None or stop >= end_us else style.seconds(stop),
-            style.size(flow["bytes"]) if flow.get("bytes") else "" if rate is None else style.rate(rate),
-            style.milliseconds(flow["base_rtt_us"]) if flow.get("base_rtt_us") is not None else "",
+            style.size(flow.bytes) if flow.bytes else "" if rate is None else style.rate(rate),
+            style.milliseconds(flow.base_rtt_us) if flow.base_rtt_us is not None else "",
             "" if count == 1 else str(count)])
     rows, note = _limited(rows, "flows")
     columns = ["flow", "component", "sender", "receiver", "congestion control", "start", "stop", "amount or rate",
                "base RTT", "connections"]
     note = " ".join(filter(None, [note, "Connections of a source go both ways: the sender opens them."
-                                  if any(flow.get("both_ways") for flow in run.flows) else ""]))
+                                  if any(flow.both_ways for flow in run.flows) else ""]))
     return Facts("Flows", columns, rows, note)

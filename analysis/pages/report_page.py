@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from analysis import stats
 from analysis.compare import kernels
@@ -22,7 +22,7 @@ MOST_ROWS = 100     # of a table that is shown unfolded
 
 
 def context(results: Results, comparisons: Comparisons, tables: Tables, margin: float,
-            pairs: Sequence[kernels.Pair] = ()) -> dict[str, Any]:
+            pairs: Sequence[kernels.Pair] = ()) -> dict[str, object]:
     """Everything the template shows except figures and files. pairs: kernels that are compared."""
     experiment = results.experiment
     run = next(iter(experiment.usable_runs or [run for run in experiment.runs
@@ -36,8 +36,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "verdicts": verdicts(experiment),
         "repeats": report_tables.repeats(results),
         "expectations": expectations.judge(results),
-        "result_tables": report_tables.shown(results, comparisons, [
-            *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),
+        "result_tables": result_tables(results, comparisons, tables),
         "layer_tables": report_flow_table.tables(results),
         "layer_bin": report_flow_table.bin_words(),
         "size_tables": report_tables.by_size(results, comparisons, tables.sizes),
@@ -49,7 +48,8 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
                        for row in experiment.drawn],
         "labels": _labels(run),
         # the network has tables of its own
-        "scenario": flatten({key: value for key, value in run.scenario.items() if key != "network"}) if run else {},
+        "scenario": flatten({key: value for key, value in run.scenario.content().items()
+                             if key != "network"}) if run else {},
         "environment": _environment(run),
         "commands": _commands(experiment),
         "most_seeds": max((len(experiment.usable(row)) for row in experiment.rows), default=0),
@@ -61,17 +61,23 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
     }
 
 
+def result_tables(results: Results, comparisons: Comparisons, tables: Tables) -> list[report_tables.Table]:
+    """Those of links, connections and flows."""
+    return report_tables.shown(results, comparisons, [
+        *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness])
+
+
 def title(experiment: Experiment, run: Run | None) -> str:
     """What an experiment is called; run: one of it, if there is one."""
-    named = experiment.description.get("title")
+    named = experiment.description.title
     if not named and run is not None:
-        named = run.labels.get("title")
-    return str(named or experiment.scenario)
+        named = run.labels.title
+    return named or experiment.scenario
 
 
 def _sentence(experiment: Experiment, run: Run | None) -> str:
     seeds = sorted({one.seed for one in experiment.runs})
-    simulator = run.environment.get("simulator") if run else None
+    simulator = run.environment.simulator if run else None
     text = (f"Scenario {experiment.scenario}{f' in {simulator}' if simulator else ''} with "
             f"{', '.join(experiment.subjects)}")
     if experiment.axes:
@@ -91,12 +97,26 @@ def _values(values: list[str]) -> str:
     return ", ".join(values) if len(values) <= 8 else f"{', '.join(values[:3])} ... {values[-1]}"
 
 
-def verdicts(experiment: Experiment) -> dict[str, Any]:
+class Counted(TypedDict):
+    """(verdict, or state of a run that has none; how many runs), and the worst of them."""
+
+    counts: list[tuple[str, int]]
+    worst: str
+
+
+class Verdicts(Counted):
+    """The same of an experiment, and how many runs enter its means."""
+
+    used: int
+
+
+def verdicts(experiment: Experiment) -> Verdicts:
     """Counts per verdict, and the worst one that decides the banner's colour."""
-    return {**counted([experiment.verdict(run) for run in experiment.runs]), "used": len(experiment.usable_runs)}
+    found = counted([experiment.verdict(run) for run in experiment.runs])
+    return {"counts": found["counts"], "worst": found["worst"], "used": len(experiment.usable_runs)}
 
 
-def counted(found: Sequence[str]) -> dict[str, Any]:
+def counted(found: Sequence[str]) -> Counted:
     """How often there is each verdict (or state of a run that has none), the best first, and the worst of them."""
     counts = Counter(found)
     order = ("damaged", "failed", "invalid", "missing", "not judged", "suspect", "valid")
@@ -104,7 +124,7 @@ def counted(found: Sequence[str]) -> dict[str, Any]:
     return {"counts": [(name, counts[name]) for name in reversed(order) if counts[name]], "worst": worst}
 
 
-def _run_row(run: Run, experiment: Experiment) -> dict[str, Any]:
+def _run_row(run: Run, experiment: Experiment) -> dict[str, object]:
     found = experiment.verdicts.get(run.name)
     return {"run": run, "verdict": experiment.verdict(run), "problem": "" if found else run.state.message,
             "reasons": found["reasons"] if found else [], "checks": found["checks"] if found else [],
@@ -117,7 +137,7 @@ def _workload(run: Run | None) -> list[tuple[str, dict[str, str]]]:
     found = []
     for component in run.components if run else []:
         facts = {}
-        for key, value in flatten(component).items():
+        for key, value in flatten(component.content()).items():
             if key.startswith(("offered_bps", "thirds_bps")) or value is None or key == "name":
                 continue
             if key.endswith("_us") and isinstance(value, (int, float)):
@@ -125,19 +145,19 @@ def _workload(run: Run | None) -> list[tuple[str, dict[str, str]]]:
             elif isinstance(value, float):
                 value = f"{value:.4g}"
             facts[key.replace("_", " ")] = str(value)
-        found.append((str(component["name"]), facts))
+        found.append((component.name, facts))
     return found
 
 
-def _labels(run: Run | None) -> dict[str, Any]:
+def _labels(run: Run | None) -> dict[str, object]:
     """Description and source of the scenario, where the experiment has none."""
-    return {key: str(run.labels.get(key) or "") for key in ("description", "source")} if run else {}
+    return {"description": run.labels.description, "source": run.labels.source} if run else {}
 
 
-def _environment(run: Run | None) -> dict[str, Any]:
+def _environment(run: Run | None) -> dict[str, object]:
     if run is None:
         return {}
-    facts = flatten(run.environment)
+    facts = flatten(run.environment.content())
     return {key: value for key, value in facts.items() if not key.startswith("files_sha256")}
 
 

@@ -8,15 +8,15 @@ import math
 import shlex
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from analysis import stats
 from analysis.compare.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, SHAPE, UNKNOWN,
-                                    WORDS, WORSE, Output, Part, Statement, Suite, as_run)
+                                    WORDS, WORSE, Output, Part, Statement, Suite, SuiteRecord, as_run)
 from analysis.pages import findings, put_in_place, report_page, report_tables, scratch, templates
 from analysis.pages.columns import Column
 from analysis.pages.report_tables import Difference, Table, TableRow
@@ -67,18 +67,19 @@ def read(folder: Path, margin: float | None = None) -> Suite:
 
     AnalysisError if suite.json is damaged.
     """
-    description = read_json(folder / "suite.json", SHAPE)
-    return Suite(description, folder.parent, description.get("margin", stats.MARGIN) if margin is None else margin)
+    path = folder / "suite.json"
+    description = SuiteRecord(read_json(path, SHAPE), str(path))
+    return Suite(description, folder.parent, description.margin if margin is None else margin)
 
 
-def _described(suite: Suite) -> dict[str, Any]:
+def _described(suite: Suite) -> SuiteRecord:
     """What suite.json says: the margin, and the command, are those of this report."""
-    words = list(suite.description["command"])
+    words = list(suite.description.command)
     if "--margin" in words:
         at = words.index("--margin")
         del words[at:at + 2]
     words += ["--margin", f"{100 * suite.margin:g}%"] if suite.margin != stats.MARGIN else []
-    return {**suite.description, "command": words, "margin": suite.margin}
+    return suite.description.changed(command=words, margin=suite.margin)
 
 
 def write(suite: Suite, folder: Path) -> Path:
@@ -91,7 +92,7 @@ def write(suite: Suite, folder: Path) -> Path:
     if folder.exists() and (others := sorted({path.name for path in folder.iterdir()} - _FILES)):
         raise AnalysisError(f"{folder}: has {others[0]}, which is of no report of a suite; move it away")
     with scratch(folder) as building:
-        (building / "suite.json").write_text(json.dumps(_described(suite), indent=1) + "\n", encoding="utf-8")
+        (building / "suite.json").write_text(json.dumps(_described(suite).content(), indent=1) + "\n", encoding="utf-8")
         (building / "tables").mkdir()
         for name, table in _tables(suite).items():
             table.to_csv(building / "tables" / f"{name}.csv", index=False, float_format="%.10g")
@@ -108,7 +109,7 @@ def _page(suite: Suite) -> str:
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
         findings=findings.Findings(list(suite.sentences())[:findings.MOST_SENTENCES], ""),
         who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
-        seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(_described(suite)["command"]),
+        seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(_described(suite).command),
         margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}",
         least=stats.LEAST))
 
@@ -117,12 +118,11 @@ def _who(suite: Suite, subject: str) -> str:
     """What stands behind the name of a congestion control, as its runs say; '' without any."""
     run = next((run for part in suite.parts if part.experiment for run in part.experiment.runs
                 if run.subject == subject and run.finished), None)
-    said = [str(one["title"] or one["source"] or one["kernel_cca"]) for one in run.variants
-            if one.get("under_test", True)] if run else []
+    said = [one.title or one.source or one.kernel_cca for one in run.variants if one.under_test] if run else []
     return "; ".join(dict.fromkeys(said))
 
 
-def _all_verdicts(suite: Suite) -> dict[str, Any]:
+def _all_verdicts(suite: Suite) -> dict[str, object]:
     """Of all parts together, as of one experiment."""
     found = [report_page.verdicts(part.experiment) for part in suite.parts if part.experiment]
     counts: Counter[str] = Counter()
@@ -135,7 +135,7 @@ def _all_verdicts(suite: Suite) -> dict[str, Any]:
             "used": sum(one["used"] for one in found), "runs": sum(counts.values()), "problems": problems}
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, object]:
     """What the template shows of a part."""
     experiment = part.experiment
     shown = [output for output in part.outputs if part.results]
@@ -150,7 +150,7 @@ def _part(part: Part) -> dict[str, Any]:
             "most_seeds": max((len(experiment.usable(row)) for row in experiment.rows), default=0) if experiment else 0,
             "report": f"../{urllib.parse.quote(experiment.path.name)}/report/index.html" if experiment else "",
             "parameters": [(one["what"], one["published"], _as_run(part, one))
-                           for one in part.description["parameters"]]}
+                           for one in part.description.parameters]}
 
 
 def _sentence(experiment: Experiment) -> str:
@@ -260,13 +260,13 @@ def _differences(part: Part, heads: list[tuple[str, str]]) -> Iterator[Differenc
             + (f" within {one.compared.comparison.within}" * (one.word == EQUAL)))
 
 
-def _as_run(part: Part, parameter: dict[str, str]) -> str:
+def _as_run(part: Part, parameter: Mapping[str, str]) -> str:
     if parameter["text"]:
         return parameter["text"]
     return "; ".join(dict.fromkeys(_value(key, value) for key, value in as_run(part, parameter["run"]))) or "\u2013"
 
 
-def _value(key: str, value: Any) -> str:
+def _value(key: str, value: object) -> str:
     """('timing.test_us', 479000000) -> '479 s'"""
     if isinstance(value, list):
         return ", ".join(_value(key, one) for one in value)
@@ -287,12 +287,12 @@ def _value(key: str, value: Any) -> str:
 
 def _tables(suite: Suite) -> dict[str, pd.DataFrame]:
     """The tables behind the page, by their names."""
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _CSV}
-    rows["deviations"] += [{"part": "", **one} for one in suite.description["deviations"]]
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in _CSV}
+    rows["deviations"] += [{"part": "", **one} for one in suite.description.deviations]
     for part in suite.parts:
-        rows["deviations"] += [{"part": part.name, **one} for one in part.description["deviations"]]
+        rows["deviations"] += [{"part": part.name, **one} for one in part.description.deviations]
         rows["parameters"] += [{"part": part.name, "parameter": one["what"], "published": one["published"],
-                                "as_run": _as_run(part, one)} for one in part.description["parameters"]]
+                                "as_run": _as_run(part, one)} for one in part.description.parameters]
         rows["scorecard"] += [_compared(part, one) for one in part.statements]
         if part.results:
             rows["outputs"] += list(_outputs(part))
@@ -309,12 +309,13 @@ def _tables(suite: Suite) -> dict[str, pd.DataFrame]:
     return {name: pd.DataFrame(rows[name], columns=columns[name]) for name in _CSV}
 
 
-def _compared(part: Part, one: Statement) -> dict[str, Any]:
+def _compared(part: Part, one: Statement) -> dict[str, object]:
     """A row of scorecard.csv."""
-    said = {"part": part.name, "point": _at(part, one.row), "metric": one.output.metric, "scope": one.output.scope,
-            "unit": "1/" * (one.scale == RECIPROCAL) + _unit(part, one.output), "reference": part.baseline,
-            "subject": one.row.subject, "better": one.output.better, "word": one.word,
-            "seeds_to_decide": part.seeds_to_decide(one)}
+    said: dict[str, object] = {
+        "part": part.name, "point": _at(part, one.row), "metric": one.output.metric, "scope": one.output.scope,
+        "unit": "1/" * (one.scale == RECIPROCAL) + _unit(part, one.output), "reference": part.baseline,
+        "subject": one.row.subject, "better": one.output.better, "word": one.word,
+        "seeds_to_decide": part.seeds_to_decide(one)}
     if one.compared is None:
         return said
     found, decision = one.compared.comparison, one.compared.decision
@@ -327,7 +328,7 @@ def _compared(part: Part, one: Statement) -> dict[str, Any]:
             "result": decision.words}
 
 
-def _outputs(part: Part) -> Iterator[dict[str, Any]]:
+def _outputs(part: Part) -> Iterator[dict[str, object]]:
     """Rows of outputs.csv."""
     assert part.results is not None
     for row in part.results.experiment.rows:

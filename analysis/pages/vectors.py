@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -127,7 +126,7 @@ def table(described: Sequence[Described]) -> pd.DataFrame:
                 ("hurst_to_s", "to_s"))}} for one in described])
 
 
-def _cells(one: Described) -> dict[str, Any]:
+def _cells(one: Described) -> dict[str, object]:
     found = one.marginals
     return {"name": one.label, "connections": len(one.adus), "median": style.size(found["median_bytes"]),
             "mean": style.size(found["mean_bytes"]), "largest": style.size(found["largest_bytes"]),

@@ -123,8 +123,8 @@ def acked_mbps(rows: pd.DataFrame, start_us: float, edges: Array) -> Array:
 def _labels(run: Run) -> dict[int, str]:
     """{number of a flow: 'n4->n1 cubic'}, with the number in front where several are called the same."""
     flows = tcp.listed_flows(run)
-    plain = [f"{flow['sender']}->{flow['receiver']} {tcp.variant_of(flow)}".strip() for flow in flows]
-    return {flow["flow"]: text if plain.count(text) == 1 else f"{flow['flow']}: {text}"
+    plain = [f"{flow.sender}->{flow.receiver} {tcp.variant_of(flow)}".strip() for flow in flows]
+    return {flow.flow: text if plain.count(text) == 1 else f"{flow.flow}: {text}"
             for flow, text in zip(flows, plain)}
 
 
@@ -166,7 +166,7 @@ def _binned(run: Run, name: str) -> pd.DataFrame:
         found, labels = of_each_flow(run), _labels(run)
         if not found:
             raise AnalysisError(_no_flows(run))
-        starts = {flow["flow"]: float(flow["start_us"] or 0) for flow in tcp.listed_flows(run)}
+        starts = {flow.flow: float(flow.start_us or 0) for flow in tcp.listed_flows(run)}
         return pd.DataFrame({labels[number]: acked_mbps(rows, starts[number], edges)
                              for number, rows in found.items()}, index=ends_s)
     columns = {}

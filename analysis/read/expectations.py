@@ -47,13 +47,14 @@ class Outcome(NamedTuple):
 def of_experiment(experiment: Experiment) -> list[Expectation]:
     """What experiment.json says. AnalysisError if it was edited to something that is no expectation."""
     found = []
-    for record in experiment.description.get("expect", []):
-        if record["comparison"] not in COMPARISONS:
+    for record in experiment.description.expect:
+        if record.comparison not in COMPARISONS:
             raise AnalysisError(f"{experiment.path / 'experiment.json'}: expect: comparison is one of "
                                 f"{', '.join(COMPARISONS)}")
-        found.append(Expectation(**{name: record[name] for name in ("metric", "scope", "comparison", "limit", "unit")},
-                                 ccas=tuple(record["ccas"]),
-                                 window=Window(**record["window"]) if record.get("window") else None))
+        part = record.window
+        window = Window(part.from_us, part.to_us, part.after) if part else None
+        found.append(Expectation(record.metric, record.scope, record.comparison, record.limit, record.unit,
+                                 tuple(record.ccas), window))
     return found
 
 
@@ -96,6 +97,6 @@ def _of_window(results: Results, one: Expectation, row: Row, scope: str, window:
     """The metric in the window, of each run of a row that has it there. AnalysisError or FieldError if none can."""
     found = []
     for run in results.counted(row):
-        interval = Interval(*window.interval_us(run.scenario["traffic"], *run.interval))
+        interval = Interval(*window.interval_us(run.scenario.traffic, *run.interval))
         found += [metric.value for metric in metrics.of_part(run, interval, one.metric) if metric.scope == scope]
     return found

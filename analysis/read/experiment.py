@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -25,7 +25,7 @@ from analysis.read.zooms import Span
 from testbed.checks import read_verdict
 from testbed.core import units
 from testbed.core.errors import TestbedError
-from testbed.core.run_files import Verdict
+from testbed.core.run_files import ExperimentRecord, Verdict
 
 MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
 #: what numbers without a unit count: the limits of queues that count packets, the choice of scenarios with Tmix
@@ -69,10 +69,10 @@ class Experiment:
         self.path = Path(path).resolve()
         self.description = read_description(self.path)
         runs = self.path.parent / "runs"
-        self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]
-                     if only is None or listed["id"] in only]
+        self.runs = [Run(runs / listed.id, listed) for listed in self.description.runs
+                     if only is None or listed.id in only]
         #: companion runs, with the same connections alone on the idle network; {name: what is wrong with it}
-        self.idle = [Run(runs / listed["id"], listed) for listed in self.description.get("idle", [])]
+        self.idle = [Run(runs / listed.id, listed) for listed in self.description.idle]
         self.idle_problems: dict[str, str] = {}
         #: {name of a run: why it could not be compared with its baseline}
         self.baseline_problems: dict[str, str] = {}
@@ -81,12 +81,12 @@ class Experiment:
 
     @property
     def scenario(self) -> str:
-        return str(self.description.get("scenario", self.path.name))
+        return self.description.scenario or self.path.name
 
     @cached_property
     def engine(self) -> str:
         """The engine of its runs; several where somebody listed runs of several."""
-        return self._of_runs("engine") or str(self.description.get("engine") or "")
+        return self._of_runs("engine") or self.description.engine or ""
 
     @cached_property
     def kernel(self) -> str:
@@ -97,15 +97,15 @@ class Experiment:
         return ", ".join(dict.fromkeys(text for run in self.runs if run.finished and (text := getattr(run, fact))))
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """Choices of the scenario, the same for all runs."""
-        parameters = self.description.get("parameters") or {}
-        return {key: value for key, value in parameters.items() if key not in {axis.key for axis in self.axes}}
+        swept = {axis.key for axis in self.axes}
+        return {key: value for key, value in self.description.parameters.items() if key not in swept}
 
     @cached_property
     def axes(self) -> list[Axis]:
         keys = list(dict.fromkeys(key for run in self.runs for key in run.point))
-        declared = self.description.get("axes") or {}
+        declared = self.description.axes
         order = [key for key in declared if key in keys] + [key for key in keys if key not in declared]
         short = _short(order)
         return [_axis(key, short[key], list(dict.fromkeys([
@@ -114,7 +114,7 @@ class Experiment:
 
     @property
     def _has_kernels(self) -> bool:
-        return bool(self.description.get("kernels"))
+        return bool(self.description.kernels)
 
     @cached_property
     def kernel_place(self) -> int | None:
@@ -126,7 +126,7 @@ class Experiment:
     def subjects(self) -> list[str]:
         """In the order asked for; it decides colours and the reference of comparisons."""
         used = list(dict.fromkeys(run.subject for run in self.runs))
-        asked = [name for name in self.description.get("subjects", []) if name in used]
+        asked = [name for name in self.description.subjects if name in used]
         return list(dict.fromkeys(asked + used))
 
     @cached_property
@@ -283,7 +283,7 @@ class Experiment:
             idle.__dict__["_verdict"] = read_verdict(idle.path, measured(idle).errors)
         verdict = idle.__dict__["_verdict"]
         if verdict["verdict"] == "invalid":
-            reasons = "; ".join(str(reason.get("message")) for reason in verdict["reasons"])
+            reasons = "; ".join(reason["message"] for reason in verdict["reasons"])
             raise AnalysisError(f"{idle.name} is invalid: {reasons}")
         return idle
 
@@ -299,38 +299,38 @@ class Experiment:
     @property
     def command(self) -> list[str]:
         """What was typed to make it, [] if that is not known."""
-        return _command(self.description)
+        return _command(self.description.command)
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> ExperimentRecord:
     """experiment.json, in one clear line if it is of another version or damaged."""
     file = path / "experiment.json"
-    description = read_json(file)
-    schema = description.get("schema")
+    content = read_json(file)
+    schema = content.get("schema")
     if schema != 2:
-        command = shlex.join(_command(description))
+        command = shlex.join(_command(content.get("command")))
         age = "a newer" if isinstance(schema, int) and schema > 2 else "an older"
         raise AnalysisError(f"{file}: made by {age} version of the testbed: run the scenario again"
                             + (f"; its command was: {command}" if command else ""))
-    wrong = shapes.mismatch(description, shapes.EXPERIMENT)
+    wrong = shapes.mismatch(content, shapes.EXPERIMENT)
     if wrong:
         raise AnalysisError(f"{file}: {wrong}")
+    description = ExperimentRecord(content, str(file))
     names: set[str] = set()
-    for listed in [*description["runs"], *description.get("idle", [])]:
-        if not _ID.fullmatch(listed["id"]):
-            raise AnalysisError(f"{file}: runs: {listed['id']!r} is not the id of a run")
-        if listed["name"] in names:
-            raise AnalysisError(f"{file}: runs: two runs are named {listed['name']!r}")
-        names.add(listed["name"])
+    for listed in (*description.runs, *description.idle):
+        if not _ID.fullmatch(listed.id):
+            raise AnalysisError(f"{file}: runs: {listed.id!r} is not the id of a run")
+        if listed.name in names:
+            raise AnalysisError(f"{file}: runs: two runs are named {listed.name!r}")
+        names.add(listed.name)
     return description
 
 
-def _command(description: dict[str, Any]) -> list[str]:
-    words = description.get("command")
+def _command(words: object) -> list[str]:
     if not isinstance(words, list) or not words:
         return []
-    words = [str(word) for word in words]
-    return words if words[0].endswith("testbed") else ["bin/testbed", *words]
+    found = [str(word) for word in words]
+    return found if found[0].endswith("testbed") else ["bin/testbed", *found]
 
 
 def _short(keys: list[str]) -> dict[str, str]:

@@ -47,7 +47,7 @@ def _suite(root: ElementTree.Element, experiment: Experiment, outcomes: Sequence
 def _run(suite: ElementTree.Element, experiment: Experiment, run: Run) -> None:
     """An invalid run is a failure, one that did not finish an error; what makes one suspect is its output."""
     verdict = experiment.verdict(run)
-    wall_s = run.status.get("wall_s") if run.finished else None
+    wall_s = run.status.wall_s if run.finished else None
     case = ElementTree.SubElement(suite, "testcase", classname=f"{_text(experiment.path.name)}.runs",
                                   name=_text(run.name))
     if wall_s is not None:

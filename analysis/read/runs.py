@@ -7,23 +7,27 @@ Times are integer microseconds of experiment time throughout.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from analysis.read import shapes
 from analysis.read.shapes import AnalysisError, read_json
-from testbed.core import derived, raw_tables, timing
+from testbed.core import derived, raw_tables
 from testbed.core.errors import TestbedError
-from testbed.core.run_files import RunRecord
+from testbed.core.record import Record
+from testbed.core.run_files import Environment, Labels, ListedRun, Plan, RunRecord, Scenario
 from topologies.links.records import Link, Network
+from traffic.workload.records import Component, Flow, Variant, Workload
 
 __all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
 
-#: a numpy array; how numpy declares its types differs from release to release
-Array = Any
+Array = np.ndarray
+_Kind = TypeVar("_Kind", bound=Record)
 _DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables.TEXT: "category"}
 _OF_SOCKETS = {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
                "pacing_rate_bps", "app_limited"}
@@ -78,9 +82,9 @@ class Run:
     `listed` is the run's entry in an experiment: a run can be in several, under other names.
     """
 
-    def __init__(self, path: Path | str, listed: dict[str, Any] | None = None) -> None:
+    def __init__(self, path: Path | str, listed: ListedRun | None = None) -> None:
         self.path = Path(path)
-        self._listed = listed or {}
+        self._listed = listed
         self._frames: dict[tuple[str, ...], pd.DataFrame | None] = {}
 
     def within(self, interval: Interval) -> Run:
@@ -89,88 +93,90 @@ class Run:
         part.interval = interval
         return part
 
-    def _fact(self, name: str) -> Any:
-        return self._listed[name] if name in self._listed else self.plan[name]
-
     @property
     def name(self) -> str:
         """As the experiment names it, else the id."""
-        return str(self._listed.get("name", self.path.name))
+        return self._listed.name if self._listed else self.path.name
 
     @property
     def subject(self) -> str:
         """What was tested: a variant, or several joined by + that took turns."""
-        return str(self._fact("subject"))
+        return self._listed.subject if self._listed else self.plan.subject
 
     @property
     def seed(self) -> int:
-        return int(self._fact("seed"))
+        return self._listed.seed if self._listed else self.plan.seed
 
     @property
     def point(self) -> dict[str, str]:
         """{axis: value} in a sweep."""
-        point = self._listed["point"] if "point" in self._listed else self.plan["labels"].get("point")
+        point = self._listed.point if self._listed else self.labels.point
         return dict(point) if isinstance(point, dict) else {}
 
     @cached_property
-    def plan(self) -> dict[str, Any]:
-        return read_json(self.path / "plan.json", shapes.PLAN)
+    def plan(self) -> Plan:
+        path = self.path / "plan.json"
+        return Plan(read_json(path, shapes.PLAN), str(path))
 
     @property
-    def scenario(self) -> dict[str, Any]:
+    def scenario(self) -> Scenario:
         """The scenario as resolved."""
-        scenario: dict[str, Any] = self.plan["scenario"]
-        return scenario
+        return self.plan.scenario
 
     @property
-    def labels(self) -> dict[str, Any]:
+    def labels(self) -> Labels:
         """name, title, source, description, parameters of the scenario."""
-        labels: dict[str, Any] = self.plan["labels"]
-        return labels
+        return self.plan.labels
 
-    @property
-    def variants(self) -> list[dict[str, Any]]:
+    @cached_property
+    def variants(self) -> list[Variant]:
         """Records of the variants in this run."""
-        variants: list[dict[str, Any]] = self.plan["variants"]
-        return variants
+        return self.plan.of(Variant, "variants")
 
     @property
     def engine(self) -> str:
-        return str(self.plan["engine"])
+        return self.plan.engine
 
     @cached_property
-    def status(self) -> dict[str, Any]:
+    def status(self) -> RunRecord:
         """run.json"""
-        return read_json(self.path / "run.json", shapes.RUN)
+        path = self.path / "run.json"
+        return RunRecord(read_json(path, shapes.RUN), str(path))
 
     @cached_property
-    def environment(self) -> dict[str, Any]:
-        return read_json(self.path / "environment.json", shapes.ENVIRONMENT)
+    def environment(self) -> Environment:
+        path = self.path / "environment.json"
+        return Environment(read_json(path, shapes.ENVIRONMENT), str(path))
 
     @property
     def kernel(self) -> str:
         """Release of the kernel under test, '' where there was none."""
-        return str(self.environment.get("kernel_release") or "")
+        return self.environment.kernel_release or ""
 
     @cached_property
     def network(self) -> Network:
-        return Network(read_json(self.path / "raw" / "network.json", shapes.NETWORK), "raw/network.json")
+        path = self.path / "raw" / "network.json"
+        return Network(read_json(path, shapes.NETWORK), str(path))
 
     @cached_property
-    def workload(self) -> dict[str, Any]:
-        return read_json(self.path / "raw" / "workload.json", shapes.WORKLOAD)
+    def workload(self) -> Workload:
+        path = self.path / "raw" / "workload.json"
+        return Workload(read_json(path, shapes.WORKLOAD), str(path))
 
     @property
-    def components(self) -> list[dict[str, Any]]:
+    def components(self) -> Sequence[Component]:
         """The components of the traffic, with what each says of itself."""
-        components: list[dict[str, Any]] = self.workload["components"]
-        return components
+        return self.workload.components
 
     @property
-    def flows(self) -> list[dict[str, Any]]:
+    def flows(self) -> Sequence[Flow]:
         """The flow records of all components (docs/reference/run-folder.md)."""
-        flows: list[dict[str, Any]] = self.workload["flows"]
-        return flows
+        return self.workload.flows
+
+    def record(self, kind: type[_Kind], name: str, shape: shapes.Shape) -> _Kind | None:
+        """raw/<name>, of this shape; None when the run has none."""
+        path = self.path / "raw" / name
+        return kind(read_json(path, shape), str(path)) if path.exists() else None
 
     @cached_property
     def state(self) -> State:
@@ -179,13 +185,13 @@ class Run:
             return State("missing", "the run is not there: it was not carried out yet, or removed")
         try:
             status = self.status
-            if status["status"] != "finished":
-                return State("failed", str(status["error"] or f"the run is {status['status']}"))
-            wanted = str(self._listed.get("id", status["id"]))
-            for file, record in (("run.json", status), ("plan.json", self.plan)):
-                if record["id"] != wanted:
-                    return State("damaged", f"{self.path / file}: this is run {record['id']!r}, not {wanted}")
-            derived.check_raw(self.path, RunRecord(status, str(self.path / "run.json")))
+            if status.status != "finished":
+                return State("failed", status.error or f"the run is {status.status}")
+            wanted = self._listed.id if self._listed else status.id
+            for file, found in (("run.json", status.id), ("plan.json", self.plan.id)):
+                if found != wanted:
+                    return State("damaged", f"{self.path / file}: this is run {found!r}, not {wanted}")
+            derived.check_raw(self.path, status)
             self._check()
         except TestbedError as error:
             return State("damaged", str(error))
@@ -202,7 +208,7 @@ class Run:
     @cached_property
     def interval(self) -> Interval:
         """The measurement interval: after prefill and warm-up, to the end."""
-        timed = timing.of(self.scenario["timing"])
+        timed = self.scenario.timing
         start, end = timed.measure_from_us, timed.duration_us
         if end <= start:
             raise AnalysisError(f"{self.path / 'plan.json'}: nothing to measure, the run ends at {end} us "
@@ -220,11 +226,11 @@ class Run:
 
     def _loaded(self) -> list[str]:
         """Names of the links that the workload is meant for, the most important first."""
-        return self._named + [name for flow in self.flows for name in flow.get("hops", [])]
+        return self._named + [name for flow in self.flows for name in flow.hops]
 
     @property
     def _named(self) -> list[str]:
-        return [name for component in self.components for name in component.get("target_links", [])]
+        return [name for component in self.components for name in component.target_links]
 
     @property
     def targets(self) -> list[str]:
@@ -253,15 +259,15 @@ class Run:
 
     @cached_property
     def _sides(self) -> dict[str, str]:
-        return {node["name"]: node.get("side") or "" for node in self.network["nodes"]}
+        return {node.name: node.side for node in self.network.nodes}
 
     @cached_property
     def _directions(self) -> dict[tuple[str, str], str]:
-        of_link: dict[str, str] = {link["name"]: link.get("direction", "") for link in self.network["links"]}
+        of_link = {link.name: link.direction for link in self.network.links}
         found: dict[tuple[str, str], str] = {}
-        for path in self.network["paths"]:
-            ends = path["initiator"], path["acceptor"]
-            for pair, hops in ((ends, path.get("hops", [])), (ends[::-1], path.get("hops_back", []))):
+        for path in self.network.paths:
+            ends = path.initiator, path.acceptor
+            for pair, hops in ((ends, path.hops), (ends[::-1], path.hops_back)):
                 ways = {of_link.get(name, "") for name in hops} - {""}
                 if len(ways) == 1:
                     found[pair] = ways.pop()
@@ -270,7 +276,7 @@ class Run:
     @cached_property
     def owners(self) -> dict[str, str]:
         """{address: name of its node}"""
-        return {address: node["name"] for node in self.network["nodes"] for address in node.get("addresses", [])}
+        return {address: node.name for node in self.network.nodes for address in node.addresses}
 
     def directions(self) -> dict[int, tuple[str, str]]:
         """source -> (direction of the initiator's data, of the acceptor's data).

@@ -78,7 +78,7 @@ def covered(run: Run, link: str, samples: pd.DataFrame) -> tuple[int, int]:
 
 def whole_intervals(run: Run, probe: str) -> tuple[int, int]:
     """The part of the measurement interval that whole intervals of a probe's table cover; all of it without any."""
-    each_us = int((run.scenario.get("probes", {}).get(probe) or {}).get("interval_us", 100_000))
+    each_us = run.scenario.probe(probe).interval_us or 100_000
     start, end = -(-run.interval.start_us // each_us) * each_us, run.interval.end_us // each_us * each_us
     return (start, end) if start < end else (run.interval.start_us, run.interval.end_us)
 
@@ -207,7 +207,7 @@ def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
     """Time to send the backlog at the rate that the link has just then, ms per sample; NaN where nobody knows it."""
     facts = run.bottlenecks[link]
     if facts.opportunities:
-        return _offered_ms(facts, samples, run.scenario["timing"]["duration_us"])
+        return _offered_ms(facts, samples, run.scenario.timing.duration_us)
     times_us, states = zip(*varying.states(run.bottlenecks[link]))
     rates = np.array([state.rate_bps for state in states])
     # a change at the instant of a sample takes effect after it

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from testbed.core.errors import TestbedError
 
@@ -47,7 +47,7 @@ class Flag(NamedTuple):
 class Maybe(NamedTuple):
     """What may also be null."""
 
-    shape: Any
+    shape: Shape
 
     def __str__(self) -> str:
         return f"{self.shape} or null"
@@ -56,7 +56,7 @@ class Maybe(NamedTuple):
 class Each(NamedTuple):
     """A list of what has one shape."""
 
-    shape: Any
+    shape: Shape
     least: int = 0
     most: int = 10**6
 
@@ -67,7 +67,7 @@ class Each(NamedTuple):
 class Values(NamedTuple):
     """An object with any keys."""
 
-    shape: Any
+    shape: Shape
 
     def __str__(self) -> str:
         return "an object"
@@ -76,7 +76,7 @@ class Values(NamedTuple):
 class Object(NamedTuple):
     """An object with these keys; those whose name ends in ? may be absent."""
 
-    keys: Mapping[str, Any]
+    keys: Mapping[str, Shape]
 
     def __str__(self) -> str:
         return "an object"
@@ -85,6 +85,8 @@ class Object(NamedTuple):
 class Anything(NamedTuple):
     pass
 
+
+Shape = Number | Text | Flag | Maybe | Each | Values | Object | Anything
 
 TEXT, FLAG, ANYTHING = Text(), Flag(), Anything()
 COUNT, TIME_US = Number(0, whole=True), Number(0, whole=True)
@@ -96,13 +98,20 @@ _TIMING = Object({"prefill_us": TIME_US, "warmup_us": TIME_US, "duration_us": TI
 _VARIANT = Object({"name": TEXT, "kernel_cca": TEXT, "title?": Maybe(TEXT), "source?": Maybe(TEXT),
                    "sysctls?": Values(ANYTHING), "parameters?": Values(ANYTHING), "module_sha256?": Maybe(TEXT),
                    "under_test?": FLAG})
+_PROBE = Object({"interval_us?": Maybe(COUNT), "edge_interval_us?": Maybe(COUNT), "hosts?": Each(TEXT)})
+_LABELS = Object({"name?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),
+                  "point?": Maybe(Values(TEXT))})
 PLAN = Object({"schema": Number(2, 2), "id": TEXT, "subject": TEXT, "seed": COUNT, "engine": TEXT,
-               "scenario": Object({"timing": _TIMING}), "labels": Values(ANYTHING), "variants": Each(_VARIANT)})
+               "scenario": Object({"timing": _TIMING, "probes?": Values(Maybe(_PROBE)),
+                                   "traffic?": Each(Values(ANYTHING))}),
+               "labels": _LABELS, "variants": Each(_VARIANT), "kernel_key?": TEXT, "guest_code?": TEXT,
+               "inputs?": Values(TEXT)})
 RUN = Object({"schema": Number(2, 2), "id": TEXT, "status": TEXT, "error": Maybe(TEXT),
               "virtual_s?": Maybe(AMOUNT), "wall_s?": Maybe(AMOUNT), "largest_process_bytes?": Maybe(AMOUNT),
               "raw_sha256?": Maybe(SHA256),
               "raw_files_sha256?": Maybe(Values(SHA256))})
-ENVIRONMENT = Object({"engine": TEXT, "clock": TEXT})
+ENVIRONMENT = Object({"engine": TEXT, "clock": TEXT, "kernel_release?": Maybe(TEXT), "kernel_source?": Maybe(TEXT),
+                      "kernel_options?": Each(TEXT), "code_version?": Maybe(TEXT), "simulator?": Maybe(TEXT)})
 NETWORK = Object({
     "nodes": Each(Object({"name": TEXT, "role?": TEXT, "side?": Maybe(TEXT), "addresses?": Each(TEXT)})),
     "links": Each(Object({"name": TEXT, "from": TEXT, "to": TEXT, "rate_bps": RATE, "delay_us?": TIME_US,
@@ -128,14 +137,15 @@ EXPERIMENT = Object({
                                                  "point": Values(TEXT)}), 1),
     "idle?": Each(Object({"id": TEXT, "name": TEXT, "subject": TEXT, "seed": COUNT, "point": Values(TEXT)})),
     "dropped?": Each(Object({"name": TEXT, "why?": TEXT})),
-    "scenario?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),
+    "scenario?": TEXT, "engine?": Maybe(TEXT), "title?": TEXT, "source?": TEXT, "description?": TEXT,
+    "parameters?": Values(ANYTHING),
     "subjects?": Each(TEXT), "kernels?": Each(TEXT), "axes?": Values(Each(TEXT)), "command?": Each(TEXT),
     "expect?": Each(Object({"metric": TEXT, "scope": TEXT, "comparison": TEXT, "limit": Number(-1e300, 1e300),
                             "unit": TEXT, "ccas": Each(TEXT), "window?": Maybe(Object({
                                 "from_us": Maybe(COUNT), "to_us": Maybe(COUNT), "after": TEXT}))}))})
 
 
-def read_json(path: Path, shape: Any = Object({})) -> dict[str, Any]:
+def read_json(path: Path, shape: Shape = Object({})) -> dict[str, object]:
     """The JSON object in `path`; AnalysisError if it is missing or has another shape."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -153,14 +163,14 @@ def read_json(path: Path, shape: Any = Object({})) -> dict[str, Any]:
     return value
 
 
-def mismatch(value: Any, shape: Any, field: str = "") -> str | None:
+def mismatch(value: object, shape: Shape, field: str = "") -> str | None:
     """What is wrong with a value, None if nothing is."""
     if isinstance(shape, Maybe):
         return None if value is None else mismatch(value, shape.shape, field)
     if not _is(value, shape):
         return f"{field or 'the file'}: {shape} expected, not {_short(value)}"
     found: str | None
-    if isinstance(shape, Object):
+    if isinstance(shape, Object) and isinstance(value, dict):
         for key, inner in shape.keys.items():
             name, optional = key.removesuffix("?"), key.endswith("?")
             place = f"{field}.{name}" if field else name
@@ -169,15 +179,16 @@ def mismatch(value: Any, shape: Any, field: str = "") -> str | None:
             if name in value and (found := mismatch(value[name], inner, place)):
                 return found
     elif isinstance(shape, (Values, Each)):
-        items: Any = value.items() if isinstance(shape, Values) else enumerate(value)
-        for key, item in items:
-            place = str(key) if str(key).isprintable() and len(str(key)) <= 40 else _short(key)
+        items: Iterable[tuple[object, object]] = value.items() if isinstance(value, dict) else \
+            enumerate(value) if isinstance(value, list) else ()
+        for at, item in items:
+            place = str(at) if str(at).isprintable() and len(str(at)) <= 40 else _short(at)
             if found := mismatch(item, shape.shape, f"{field}.{place}" if field else place):
                 return found
     return None
 
 
-def _is(value: Any, shape: Any) -> bool:
+def _is(value: object, shape: Shape) -> bool:
     """Whether a value itself, not what is in it, is of a shape."""
     if isinstance(shape, Number):
         return (isinstance(value, int) or isinstance(value, float) and math.isfinite(value) and not shape.whole) \
@@ -188,7 +199,7 @@ def _is(value: Any, shape: Any) -> bool:
     return isinstance(value, kinds[type(shape)])
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """A value in a message: on one line, not long."""
     try:
         text = repr(value)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from analysis import metrics, one_run, stats
@@ -21,13 +19,13 @@ RUN_COLUMNS = ["scenario", "engine", "kernel", "run", "id", "subject", "seed", "
 _UNIT_NAMES = {"Mbit/s": "mbit_per_s", "%": "percent", "1": ""}
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(value: object, prefix: str = "") -> dict[str, object]:
     """Nested mappings as one level with dotted keys, lists of mappings by their names; other lists as text."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         value = {str(item.get("name", place)): {key: inner for key, inner in item.items() if key != "name"}
                  for place, item in enumerate(value)}
     if isinstance(value, dict):
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for key, item in value.items():
             found.update(flatten(item, f"{prefix}.{key}" if prefix else str(key)))
         return found
@@ -139,8 +137,8 @@ class Results:
                    "verdict": self.experiment.verdict(run) if finished else "",
                    "used_in_means": run in self.experiment.usable_runs and run.name not in self._repeated,
                    "error": self.problems.get(run.name, ""),
-                   "virtual_s": run.status.get("virtual_s") if finished else None,
-                   "wall_s": run.status.get("wall_s") if finished else None}
+                   "virtual_s": run.status.virtual_s if finished else None,
+                   "wall_s": run.status.wall_s if finished else None}
             mine = of_run.get(run.name, self.values.iloc[:0])
             for metric, scope, unit, value in zip(mine["metric"], mine["scope"], mine["unit"],
                                                   mine["value"]):
@@ -155,8 +153,9 @@ class Results:
         return [f"axis.{axis.key}" if axis.key in taken else axis.key for axis in self.experiment.axes]
 
     def _with_parameters(self, table: pd.DataFrame) -> pd.DataFrame:
-        head = {"scenario": self.experiment.scenario, "engine": self.experiment.engine,
-                "kernel": self.experiment.kernel, **flatten(self.experiment.parameters)}
+        head: dict[str, object] = {
+            "scenario": self.experiment.scenario, "engine": self.experiment.engine,
+            "kernel": self.experiment.kernel, **flatten(self.experiment.parameters)}
         taken = set(table.columns)
         named = {f"parameter.{key}" if key in taken else key: value
                  for key, value in head.items()}

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from analysis.read import shapes
-from analysis.read.runs import Array, Run, read_json
+from analysis.read.runs import Array, Run
 from testbed.core import grouping
+from testbed.core.guest_files import Guest
+from traffic.workload.records import Flow
 
 SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
@@ -19,15 +21,14 @@ COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "tot
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
 #: what several metrics ask for is kept for them, where it is no more than some 300 MB
 _KEPT_ROWS = 1_500_000
-_ACCOUNT = shapes.Object({"accounts": shapes.Each(shapes.Object({}))})
-_DELIVERED = shapes.Object({"delivered_us": shapes.Values(shapes.COUNT)})
-_PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dport", "src", "sport")}
+_ACCOUNTS = shapes.Object({"accounts?": shapes.Each(shapes.Object({
+    "delivered_us?": shapes.Values(shapes.COUNT)}))})
 
 
-def listed_flows(run: Run) -> list[dict[str, Any]]:
+def listed_flows(run: Run) -> list[Flow]:
     """Records of the TCP flows that are a single connection each; [] if they are too many to look at one by one."""
-    single = [flow for flow in run.flows if flow["transport"] == "tcp" and flow["connections"] == 1
-              and flow.get("source") is None]
+    single = [flow for flow in run.flows if flow.transport == "tcp" and flow.connections == 1
+              and flow.source is None]
     return single if len(single) <= MOST_FLOWS else []
 
 
@@ -40,7 +41,7 @@ def flow_samples(run: Run, *more: str) -> pd.DataFrame | None:
     samples, often = run.frame("tcp_info", *more), run.frame("tcp_info_often", *more)
     if samples is None or often is None:
         return often if samples is None else samples
-    hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
+    hosts = {host for flow in listed_flows(run) for host in (flow.sender, flow.receiver)}
     others = hosts - set(often["node"])
     parts = [samples[samples["node"].isin(others)], often[often["node"].isin(hosts)]]
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
@@ -55,7 +56,7 @@ def sampled_each_us(run: Run, samples: pd.DataFrame) -> float:
     return float(np.median(np.diff(times))) if len(times) > 1 else math.inf
 
 
-def lived(run: Run, flow: dict[str, Any], last_us: float, each_us: float) -> tuple[float, float]:
+def lived(run: Run, flow: Flow, last_us: float, each_us: float) -> tuple[float, float]:
     """[from, to), microseconds: the part of the measurement interval in which a listed flow was there.
 
     last_us: its last sample (of the run, or of the interval); each_us: the time between two. A flow whose samples end
@@ -63,48 +64,45 @@ def lived(run: Run, flow: dict[str, Any], last_us: float, each_us: float) -> tup
     """
     start_us, end_us = run.interval
     over_us = end_us if last_us + 2 * each_us >= end_us else last_us
-    return max(start_us, flow["start_us"] or 0), min(over_us, delivered_us(run).get(flow["flow"], over_us))
+    return max(start_us, flow.start_us or 0), min(over_us, delivered_us(run).get(flow.flow, over_us))
 
 
 def delivered_us(run: Run) -> dict[int, int]:
     """{flow: when its receiver had read the last byte}, of those that came to an end and whose programs say so."""
     known: dict[int, int] | None = run.__dict__.get("_delivered_us")
     if known is None:
-        path = run.path / "raw" / "guest.json"
-        record = read_json(path) if path.exists() else {}
-        accounts = record["accounts"] if not shapes.mismatch(record, _ACCOUNT) else []
+        guest = run.record(Guest, "guest.json", _ACCOUNTS)
         known = run.__dict__["_delivered_us"] = {
-            int(flow): at_us for account in accounts if not shapes.mismatch(account, _DELIVERED)
-            for flow, at_us in account["delivered_us"].items() if flow.isdecimal()}
+            int(flow): at_us for account in (guest.accounts if guest else ())
+            for flow, at_us in account.delivered_us.items() if flow.isdecimal()}
     return known
 
 
 def asked_each_us(run: Run) -> int:
     """The interval of these samples as the scenario asks for it; 0 if it asks for none."""
-    probes = run.scenario.get("probes", {})
-    hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
-    often = probes.get("tcp_info_often") or {}
-    chosen = often if hosts and hosts <= set(often.get("hosts", ())) else probes.get("tcp_info") or {}
-    return int(chosen.get("interval_us", 0))
+    hosts = {host for flow in listed_flows(run) for host in (flow.sender, flow.receiver)}
+    often = run.scenario.probe("tcp_info_often")
+    chosen = often if hosts and hosts <= set(often.hosts) else run.scenario.probe("tcp_info")
+    return chosen.interval_us or 0
 
 
 def acked_throughout(run: Run) -> dict[int, float] | None:
     """{listed flow: bytes acknowledged in the measurement interval}, if all of them are there in all of it."""
     start_us, end_us = run.interval
     listed = listed_flows(run)
-    if any((flow["start_us"] or 0) > start_us or (flow["stop_us"] or end_us) < end_us for flow in listed):
+    if any((flow.start_us or 0) > start_us or (flow.stop_us or end_us) < end_us for flow in listed):
         return None
     found = measured(run, single=True)
     if found is None:
         return None
     samples, steps = found
     acked = steps["bytes_acked"].groupby(flow_numbers(run, samples)).sum()
-    return {flow["flow"]: float(acked.get(flow["flow"], 0.0)) for flow in listed}
+    return {flow.flow: float(acked.get(flow.flow, 0.0)) for flow in listed}
 
 
-def variant_of(flow: dict[str, Any]) -> str:
+def variant_of(flow: Flow) -> str:
     """The variant that a flow record names, '' if none."""
-    return str(flow["variant"] or "")
+    return str(flow.variant or "")
 
 
 def flow_numbers(run: Run, samples: pd.DataFrame, end: str = "sender") -> Array:
@@ -118,9 +116,9 @@ def _sockets(samples: pd.DataFrame) -> Array:
     return grouping.numbered(samples[name] for name in SOCKET)
 
 
-def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str, socket: Array) -> Array:
-    src, sport, dst, dport = _PLACES[end]
-    known = {(flow[end], flow[src], flow[sport], flow[dst], flow[dport]): flow["flow"] for flow in flows}
+def _numbers(flows: Sequence[Flow], samples: pd.DataFrame, end: str, socket: Array) -> Array:
+    known = {(flow.sender, flow.src, flow.sport, flow.dst, flow.dport) if end == "sender" else
+             (flow.receiver, flow.dst, flow.dport, flow.src, flow.sport): flow.flow for flow in flows}
     first = grouping.first_rows(socket)
     # a flow without a port has whichever its socket got; no flow has the number 0
     numbers = [known.get((node, source, port, target, far_port)) or known.get((node, source, None, target, far_port))
@@ -178,13 +176,13 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
 
 def _all_listed(run: Run) -> bool:
     """Whether the samples of listed flows are those of all TCP flows."""
-    return (len(listed_flows(run)) == sum(flow["transport"] == "tcp" for flow in run.flows)
+    return (len(listed_flows(run)) == sum(flow.transport == "tcp" for flow in run.flows)
             and run.frame("tcp_info_often") is None)
 
 
 def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     samples = flow_samples(run) if single else run.frame("tcp_info")
-    flows = listed_flows(run) if single else [flow for flow in run.flows if flow["transport"] == "tcp"]
+    flows = listed_flows(run) if single else [flow for flow in run.flows if flow.transport == "tcp"]
     if samples is None or samples.empty or not flows:
         return None
     socket = _sockets(samples)

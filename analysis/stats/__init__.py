@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -298,8 +297,8 @@ class _Samples:
     wide: whether one of them spreads widely.
     """
 
-    first: Any
-    second: Any
+    first: np.ndarray
+    second: np.ndarray
     ratio: bool
     size: float
     wide: bool
@@ -340,7 +339,7 @@ class _Samples:
         # none at all on one side is a finding, as of drops; other values without spread are seeds that vary nothing
         return "no spread between seeds" if any(map(self._steady, (self.first, self.second))) else ""
 
-    def _steady(self, side: Any) -> bool:
+    def _steady(self, side: np.ndarray) -> bool:
         """Whether a side has one value, and that is not "none"."""
         return bool(np.ptp(side) <= ONE_VALUE) if self.ratio else bool(side.any()) and one_value(side)
 
@@ -391,7 +390,7 @@ def _too_few(n_reference: int, n: int) -> str:
     return f"n = {fewest}: no verdict below {LEAST} seeds" if fewest < LEAST else ""
 
 
-def _scaled(values: Sequence[float], ratio: bool) -> Any:
+def _scaled(values: Sequence[float], ratio: bool) -> np.ndarray:
     """The sample on the scale it is averaged on."""
     sample = np.asarray(values, dtype=float)
     if not ratio:

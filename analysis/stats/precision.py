@@ -122,7 +122,7 @@ def _chosen(results: Results, wanted: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _defaults(experiment: Experiment) -> list[str]:
-    kinds = {str(component["kind"]) for run in experiment.usable_runs[:1] for component in run.components}
+    kinds = {str(component.kind) for run in experiment.usable_runs[:1] for component in run.components}
     return list(dict.fromkeys(name for kind in sorted(kinds) for name in DEFAULTS.get(kind, _ANY_KIND)))
 
 

@@ -58,7 +58,7 @@ class Experiment:
         the reference of comparisons."""
         self._read = Read(path, only)
         if order:
-            self._read.description["subjects"] = list(order)
+            self._read.description = self._read.description.changed(subjects=list(order))
         if self._read.runs and all(run.state.kind == "missing" for run in self._read.runs):
             raise RunFailed(f"{self._read.path}: none of its {len(self._read.runs)} runs is there; "
                             "`testbed run` makes them again")

@@ -65,7 +65,8 @@ def _one_way(hops: Sequence[Link], counts: DatagramCounts, shortest_us: float) -
         yield (f"a packet took {shortest_us / 1000:.3f} ms, its way takes {least_us / 1000:.3f} ms at least")
     usual_us = least_us + sum(wires.early_us(link) for link in hops)
     early = 1 - math.prod(1 - (link.reorder.share_percent if link.reorder else 0) / 100 for link in hops)
-    if packets >= _LEAST_PACKETS and early <= _MOST_EARLY and counts.delay_p50_us < usual_us - _CLOCK_US:
+    if packets >= _LEAST_PACKETS and early <= _MOST_EARLY and counts.delay_p50_us is not None \
+            and counts.delay_p50_us < usual_us - _CLOCK_US:
         yield (f"half of the packets took no longer than {counts.delay_p50_us / 1000:.3f} ms, those that nothing "
                f"lets go early take {usual_us / 1000:.3f} ms")
     late_us = max(_surely_late_us(link, packets) for link in hops)

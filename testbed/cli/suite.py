@@ -293,7 +293,7 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], st
         "left_out": [part.title or part.name for part in suite.parts if part not in chosen],
         "parts": [_described(part, done.get(part.name), plans.get(part.name, []), problems.get(part.name, ""))
                   for part in chosen]}
-    found = judged.Suite(description, store.results, arguments.margin)
+    found = judged.Suite(judged.SuiteRecord(description), store.results, arguments.margin)
     page = suite_report.write(found, store.results / _folder(suite, subjects[0], subjects[1:], arguments))
     for line in filter(None, [*found.sentences(), found.seeds_to_decide()]):
         print(line)

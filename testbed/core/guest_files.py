@@ -7,7 +7,7 @@ does not know: such keys have a value here, or a comment says so.
 """
 from collections.abc import Mapping, Sequence
 
-from testbed.core.record import ListOf, MapOf, Record
+from testbed.core.record import ListOf, MapOf, Perhaps, Record
 
 #: {counter as nstat names it: its values at the readings}
 NodeCounters = Mapping[str, Sequence[int]]
@@ -144,6 +144,12 @@ class Device(Record):
     qdiscs: Mapping[str, str] = {}
 
 
+class CongestionControls(Record):
+    """Those of the run, as the kernel has them."""
+    #: {module: {parameter: value}}
+    parameters: Mapping[str, Mapping[str, object]] = {}
+
+
 class Checks(Record):
     """checks.json: what was measured and read back before traffic."""
     paths = ListOf(MeasuredPath)
@@ -161,6 +167,7 @@ class Checks(Record):
     sysctls: Mapping[str, Mapping[str, str]] = {}
     machine_sysctls_wanted: Mapping[str, int | str] = {}
     machine_sysctls: Mapping[str, str] = {}
+    congestion_controls = Perhaps(CongestionControls)
     jiffy_us: int
     timer_period_us: int
     #: the kernel's mask (Documentation/admin-guide/tainted-kernels.rst)
@@ -226,6 +233,8 @@ class FlowEnd(Record):
 
 class ProgramAccount(Record):
     """Of one program, or of a node's part of it."""
+    #: of programs that notice: {flow: when its receiver had read the last byte}
+    delivered_us: Mapping[str, int] = {}
     ends = ListOf(FlowEnd, ())
 
 
@@ -235,6 +244,8 @@ class DatagramCounts(Record):
     sent_packets: int
     received_packets: int
     received_bytes: int
+    #: sent and not received
+    lost_packets: int | None = None
     duplicate_packets: int = 0
     reordered_packets: int = 0
     socket_dropped_packets: int = 0
@@ -242,7 +253,9 @@ class DatagramCounts(Record):
     delay_mean_us: float | None = None
     delay_min_us: int | None = None
     delay_max_us: int
-    delay_p50_us: int
+    delay_p50_us: int | None = None
+    delay_p95_us: int | None = None
+    delay_p99_us: int | None = None
 
 
 class TrafficAccount(Record):

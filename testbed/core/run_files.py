@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from testbed.core import timing
-from testbed.core.record import ListOf, Record, Within
+from testbed.core.record import ListOf, Perhaps, Record, Within
 from testbed.core.timing import Timing
 
 # -- plan.json -----------------------------------------------------------------------------------
@@ -141,6 +141,35 @@ class ListedRun(Record):
     seed: int
     #: {axis: value}
     point: Mapping[str, str]
+    #: of one that somebody took off the list
+    why: str | None = None
+
+
+class KnownRun(Record):
+    """What the index of a results folder knows of a run (testbed/runs/index.py)."""
+    id: str
+    status: str
+    #: "" or None: not judged
+    verdict: str | None = None
+    kernel: str | None = None
+
+
+class ExpectedWindow(Record):
+    """A part of the measurement (testbed/core/expectations.py)."""
+    from_us: int | None = None
+    to_us: int | None = None
+    after: str = ""
+
+
+class Expected(Record):
+    """What the scenario expects of a metric (testbed/core/expectations.py)."""
+    metric: str
+    scope: str
+    comparison: str
+    limit: float
+    unit: str
+    ccas: Sequence[str]
+    window = Perhaps(ExpectedWindow)
 
 
 class ExperimentRecord(Record):
@@ -149,7 +178,7 @@ class ExperimentRecord(Record):
     #: hash of what its runs have in common
     key: str | None = None
     name: str
-    scenario: str
+    scenario: str = ""
     title: str = ""
     source: str = ""
     description: str = ""
@@ -167,5 +196,4 @@ class ExperimentRecord(Record):
     superseded = ListOf(ListedRun, ())
     #: that somebody took off the list, each with `why`
     dropped = ListOf(ListedRun, ())
-    #: records of testbed/core/expectations.py
-    expect: Sequence[Mapping[str, object]] = ()
+    expect = ListOf(Expected, ())

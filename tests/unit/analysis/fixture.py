@@ -145,7 +145,7 @@ def flow(number: int, sport: int | None, variant: str, **changes) -> dict:
             "receiver": "n1",
             "src": "10.0.4.2", "sport": sport, "dst": "10.0.1.2", "dport": 20_000, "variant": variant, "cca": variant,
             "start_us": 0, "stop_us": 12_000_000, "bytes": None, "rate_bps": None, "connections": 1, "source": None,
-            "both_ways": False, "base_rtt_us": 8000, "hops": ["right_to_left"], **changes}
+            "both_ways": False, "base_rtt_us": 8000, "hops": ["right_to_left"], "hops_back": [], **changes}
 
 
 def _sources(variant: str, shape: Shape) -> list[dict]:
@@ -187,7 +187,7 @@ def _write_descriptions(path, subject, seed, shape, tmix, flows, point, engine):
         "nodes": [{"name": f"n{i}", "side": "left" if i < 4 else "right", "role": "host",
                    "addresses": [f"10.0.{i}.2"]} for i in range(1, 7)],
         "links": [{"name": name, "direction": name, "from": "r1" if name[0] == "l" else "r2",
-                   "to": "r2" if name[0] == "l" else "r1", "rate_bps": 100_000_000,
+                   "to": "r2" if name[0] == "l" else "r1", "device": "eth0", "rate_bps": 100_000_000,
                    "delay_us": 2000, "loss_percent": 0, "queue": "pfifo", "limit_packets": 850, "limit_bytes": None,
                    "capacity_packets": 850, "capacity_bytes": 850 * 1514, "capacity_us": 102_952, "bottleneck": True}
                   for name in LINKS[::-1]],

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.metrics import arrived
 from analysis.read.runs import Interval
+from traffic.workload.records import Flow
 
 
 def a_run(*flows, samples=True):
@@ -16,7 +17,7 @@ def a_run(*flows, samples=True):
                            "drops": 0} for t_us in range(0, 3_000_001, 100_000)
                           for link, rate in (("r_to_n1", 1), ("r_to_n2", 2))])
     return types.SimpleNamespace(path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=[
-        {"flow": number, "transport": transport, "hops": ["n3_to_r", link], "start_us": 0, "stop_us": None}
+        Flow({"flow": number, "transport": transport, "hops": ["n3_to_r", link], "start_us": 0, "stop_us": None})
         for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None)
 
 
@@ -33,7 +34,7 @@ def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
     table = run.frame("edge_queue")
     table["sent_bytes"] = (table["t_us"].clip(2_000_000, 2_500_000) - 2_000_000) // 8
     run.frame = lambda name: table
-    run.flows[0] |= {"start_us": 2_000_000, "stop_us": 2_500_000}
+    run.flows[0] = run.flows[0].changed(start_us=2_000_000, stop_us=2_500_000)
     assert [one.value for one in arrived.compute(run)] == pytest.approx([1])
 
 

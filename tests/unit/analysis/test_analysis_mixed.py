@@ -10,6 +10,7 @@ from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from analysis.read.tables import Results
 from tests.unit.analysis import fixture
+from topologies.links.records import Link
 
 DOWN, UP = "right_to_left", "left_to_right"
 
@@ -155,4 +156,4 @@ def test_the_report_shows_what_was_built_and_run(tmp_path):
     ({"limit_packets": 6, "capacity_bytes": 9084, "capacity_us": 1_135_500, "rate_bps": 64_000},
      ("6", "9\u202f084", "1136 ms"))])
 def test_a_limit_in_packets_bytes_and_time(link, shown):
-    assert report_network._queue(link)[1:] == shown
+    assert report_network._queue(Link(link))[1:] == shown

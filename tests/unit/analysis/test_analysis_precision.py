@@ -74,7 +74,7 @@ def test_a_row_without_usable_runs_is_not_enough(tmp_path):
 
 def test_traffic_without_the_usual_metrics(tmp_path):
     made = experiment(tmp_path, seeds=[1], tmix=False, flows=[])
-    made.runs[0].workload["components"][0]["kind"] = "cbr"
+    vars(made.runs[0].components[0])["kind"] = "cbr"
     with pytest.raises(AnalysisError, match=r"none of the metrics whose precision is judged \(udp_received_rate\)"):
         judge(made, 0.05)
 

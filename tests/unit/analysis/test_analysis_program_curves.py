@@ -10,11 +10,12 @@ import pytest
 from analysis.flows import program_curves
 from analysis.read import series
 from analysis.read.runs import Interval
+from traffic.workload.records import Flow
 
 
 def flow(number, link, transport="program", **changes):
-    return {"flow": number, "component": "quic", "transport": transport, "hops": ["n3_to_r", "middle", link],
-            "hops_back": ["back"], "start_us": 1_000_000, "stop_us": None, "base_rtt_us": 40_000, **changes}
+    return Flow({"flow": number, "component": "quic", "transport": transport, "hops": ["n3_to_r", "middle", link],
+                 "hops_back": ["back"], "start_us": 1_000_000, "stop_us": None, "base_rtt_us": 40_000, **changes})
 
 
 def a_run(*flows):

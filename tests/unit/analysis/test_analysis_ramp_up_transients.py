@@ -63,7 +63,7 @@ def run_of(tmp_path):
     ({"tcp_info": {"interval_us": 10**6}, "tcp_info_often": {"hosts": ["n1"], "interval_us": 20_000}}, 1)])
 def test_times_are_known_to_within_a_sampling_interval(run_of, probes, seconds):
     run = Run(run_of([{**fixture.flow(1, 10_000, "reno"), "start_us": 2_500_000}], samples([0, 1500])))
-    run.scenario["probes"] = probes
+    vars(run.scenario)["probes"] = probes
     assert resolutions(run).items() >= {name: seconds for name in (
         "ramp_up_time", "time_to_bdp_window_60", "time_to_bdp_window_80", "time_to_bdp_window_90", "time_to_room_left",
     )}.items()

@@ -10,6 +10,7 @@ import pytest
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run, read_frame
 from testbed.core import raw_tables
+from testbed.core.run_files import ListedRun
 from tests.unit.analysis import fixture
 
 
@@ -165,7 +166,7 @@ def test_empty_interval_is_an_error(run_dir):
     (lambda path: edit(path / "raw" / "workload.json", lambda w: w["flows"].pop()), "damaged", "not what the run left"),
     (lambda path: (path / "raw").rename(path / "was"), "damaged", "raw: No such file")])
 def test_state(run_dir, spoil, kind, message):
-    listed = {"id": run_dir.name, "name": "x", "subject": "cubic", "seed": 1, "point": {}}
+    listed = ListedRun({"id": run_dir.name, "name": "x", "subject": "cubic", "seed": 1, "point": {}})
     spoil(run_dir)
     state = Run(run_dir, listed).state
     assert (state.kind, Run(run_dir, listed).finished) == (kind, False) and message in state.message

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import metrics, one_run, stats
-from analysis.compare.suite import Output, Suite, word
+from analysis.compare.suite import Output, Suite, SuiteRecord, word
 from analysis.pages import suite_report
 from analysis.read.runs import AnalysisError
 from testbed import cli
@@ -70,7 +70,7 @@ def ids(results):
 
 @pytest.fixture(scope="module")
 def suite(results, ids):
-    return Suite(described(runs=ids), results)
+    return Suite(SuiteRecord(described(runs=ids)), results)
 
 
 def words(suite, subject):
@@ -89,13 +89,13 @@ def test_what_is_closer_than_it_is_known_is_equal(results, ids, monkeypatch):
     """20 and 15 ms are the same to one who knows them to within 6 ms; ratios and 1/time have no such limit."""
     known = metrics.resolutions
     monkeypatch.setattr(metrics, "resolutions", lambda run: {**known(run), "queueing_delay_mean": 6.0})
-    found = Suite(described(runs=ids), results)
+    found = Suite(SuiteRecord(described(runs=ids)), results)
     assert words(found, "good")["delay", "60"] == "equal" and words(found, "good")["throughput", "60"] == "better"
     page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"]).sort_index()
     assert page["result"]["good", "queueing_delay_mean", "60"] == "different, by less than its resolution"
     assert set(page["resolution"][:, "queueing_delay_mean"]) == {6.0} and set(page["resolution"]) == {0.0, 6.0}
     monkeypatch.setattr(metrics, "resolutions", lambda run: {"queueing_delay_mean": 4.0 + 2 * (run.subject == "bad")})
-    found = words(Suite(described(runs=ids), results), "good"), words(Suite(described(runs=ids), results), "bad")
+    found = [words(Suite(SuiteRecord(described(runs=ids)), results), subject) for subject in ("good", "bad")]
     assert (found[0]["delay", "60"], found[1]["delay", "60"]) == ("better", "equal")
 
 
@@ -103,7 +103,7 @@ def test_only_runs_that_were_asked_for_and_are_not_invalid_count(results, ids, m
     """Two seeds were asked for, of bad three, of which one is invalid at 60 and none has a partner."""
     monkeypatch.undo()
     monkeypatch.setattr(one_run, "groups", lambda values: [[name] for name in values["run"].unique()])
-    suite = Suite(described(runs=ids), results)
+    suite = Suite(SuiteRecord(described(runs=ids)), results)
     found = {(one.output.label, *one.row.point, one.row.subject): one.compared for one in suite.parts[0].statements}
     assert {row.subject for row in suite.parts[0].experiment.rows} == {"sack", "good", "bad"}
     assert found["delay", "60", "good"].seeds == [1, 3] and found["delay", "60", "good"].comparison.method == "paired"
@@ -121,13 +121,13 @@ def test_one_part_is_one_family(suite):
 
 def test_what_is_only_too_late_for_short_runs_is_not_told(results, ids):
     late = {"metric": "ramp_up_time", "scope": "all/bytes_150000000", "label": "late", "better": "lower"}
-    found = Suite(described(runs=ids, outputs=[late]), results)
+    found = Suite(SuiteRecord(described(runs=ids, outputs=[late])), results)
     assert not any("no run has" in sentence for sentence in found.sentences())
 
 
 def test_a_scope_that_no_run_has_is_told(results, ids):
     misspelt = {"metric": "drop_rate", "scope": "right_to_lft", "label": "drops", "better": "lower"}
-    found = Suite(described(runs=ids, outputs=[misspelt]), results)
+    found = Suite(SuiteRecord(described(runs=ids, outputs=[misspelt])), results)
     assert list(found.sentences())[-1] == \
         "Part one: no run has drop_rate of right_to_lft; there are: right_to_left, left_to_right"
 
@@ -136,7 +136,7 @@ def test_runs_that_are_all_invalid_are_told(tmp_path):
     fixture.write_experiment(tmp_path / "link", ccas=("good", "sack"), seeds=(1,), shapes={"good": shape(),
                              "sack": shape()}, verdicts={"good-seed1": "invalid", "sack-seed1": "invalid"})
     runs = json.loads((tmp_path / "link" / "experiment.json").read_text())["runs"]
-    found = Suite(described(runs=[run["id"] for run in runs]), tmp_path)
+    found = Suite(SuiteRecord(described(runs=[run["id"] for run in runs])), tmp_path)
     assert list(found.sentences())[-1] == "Part one: none of its 2 runs is usable"
 
 
@@ -148,7 +148,7 @@ def test_counts_and_sentences(suite):
 
 def noisy(results, ids, noise):
     """The suite, with other values of one output: of good at load 60, one for each seed."""
-    found = Suite(described(runs=ids, outputs=OUTPUTS[1:2]), results)
+    found = Suite(SuiteRecord(described(runs=ids, outputs=OUTPUTS[1:2])), results)
     sample = found.parts[0].results._samples["good load=60", "throughput_mean", DOWN]
     sample.update(dict(zip(sorted(sample), noise * 7)))
     return found
@@ -213,7 +213,7 @@ def test_of_a_ratio_that_should_be_one_distances_are_compared(tmp_path):
         name: fixture.Shape(test_s=4, tcp_info_rows=200) for name in ("sack", "good", "bad")}, tmix=False, flows=flows)
     runs = json.loads((tmp_path / "link" / "experiment.json").read_text())["runs"]
     output = {"metric": "throughput_ratio_short_long", "scope": "rtt_8_to_80_ms", "label": "ratio", "better": "one"}
-    part = Suite(described(runs=[run["id"] for run in runs], outputs=[output]), tmp_path).parts[0]
+    part = Suite(SuiteRecord(described(runs=[run["id"] for run in runs], outputs=[output])), tmp_path).parts[0]
     values = {"sack": 2.0, "good": 0.5, "bad": 1 / 3}
     for sample in (("sack", "good", "bad")):
         known = part.results._samples[sample, "throughput_ratio_short_long", "rtt_8_to_80_ms"]
@@ -242,7 +242,7 @@ def test_the_page(suite, results, tmp_path):
     assert tables["runs"]["verdict"].value_counts().to_dict() == {"valid": len(suite.parts[0].experiment.runs) - 1,
                                                                   "invalid": 1}
     before = {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
-    suite_report.write(Suite(json.loads((page.parent / "suite.json").read_text()), results), page.parent)
+    suite_report.write(Suite(SuiteRecord(json.loads((page.parent / "suite.json").read_text())), results), page.parent)
     assert {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()} == before
 
 
@@ -299,7 +299,7 @@ def test_what_no_run_has_is_no_comparison_and_what_one_side_has_is_said(suite, r
     part = suite.parts[0]
     assert [[chip.title for chip in cell] for cell in suite_report._line(part, part.outputs[3]).cells] == [
         ["no run has a value"], ["no run has a value"]]
-    part = Suite(described(runs=ids), results).parts[0]
+    part = Suite(SuiteRecord(described(runs=ids)), results).parts[0]
     part.results._samples.pop(("sack load=60", "drop_rate", DOWN))
     assert {one.word for one in part.statements if (one.output.label, *one.row.point) == ("drops", "60")} == {
         "no value"}
@@ -313,7 +313,7 @@ def test_what_no_run_has_is_no_comparison_and_what_one_side_has_is_said(suite, r
     ((0, 1) * 7, (math.inf, 5) * 7, "no value", "no value", "there at once")])
 def test_who_never_gets_there_is_worse_than_who_is_late(results, ids, sack, good, word, sign, says):
     output = {"metric": "ramp_up_time", "scope": "flow_1", "label": "time", "better": "lower"}
-    part = Suite(described(runs=ids, outputs=[output]), results).parts[0]
+    part = Suite(SuiteRecord(described(runs=ids, outputs=[output])), results).parts[0]
     keys = list(part.results.keyed(part.experiment.rows[0], "throughput_mean", DOWN))
     for name, values in (("sack", sack), ("good", good)):
         part.results._samples[f"{name} load=60", "ramp_up_time", "flow_1"] = dict(zip(keys, map(float, values)))
@@ -328,7 +328,7 @@ def test_who_never_gets_there_is_worse_than_who_is_late(results, ids, sack, good
 
 def test_ratios_to_the_baseline_are_compared_with_one(results, ids):
     output = {"metric": "transfer_time_ratio", "scope": "camp_a", "label": "L", "better": "lower"}
-    part = Suite(described(runs=ids, outputs=[output]), results).parts[0]
+    part = Suite(SuiteRecord(described(runs=ids, outputs=[output])), results).parts[0]
     keys = list(part.results.keyed(part.experiment.rows[0], "throughput_mean", DOWN))
     part.results._samples["good load=60", "transfer_time_ratio", "camp_a"] = dict(zip(keys, (1.5, 1.6, 1.5, 1.6, 1.5)))
     one, = part.statements
@@ -346,7 +346,7 @@ def test_parameters_as_run_have_units(key, value, text):
 
 def test_many_points_are_counted(results, ids, monkeypatch):
     monkeypatch.setattr(suite_report, "_MOST_POINTS", 1)
-    found = Suite(described(runs=ids), results)
+    found = Suite(SuiteRecord(described(runs=ids)), results)
     line = suite_report._line(found.parts[0], found.parts[0].outputs[0])
     assert [chip.text for chip in line.cells[0]] == ["1 ▲ better", "1 = equal"]
     assert line.cells[0][0].title == "better at 1 of 2 points"
@@ -356,7 +356,7 @@ def test_a_part_that_could_not_be_run_is_there_with_its_problem(results, tmp_pat
     for changes, says in (({"experiment": None, "problem": "no <kernel>"}, "no <kernel>"),
                           ({"experiment": "gone", "problem": ""}, "gone/experiment.json"),
                           ({"runs": ["0" * 16], "problem": ""}, "none of the runs of the suite is in it")):
-        found = Suite(described(**changes), results)
+        found = Suite(SuiteRecord(described(**changes)), results)
         assert says in found.parts[0].problem and found.parts[0].statements == []
         assert list(found.sentences())[0] == "good against sack: nothing to compare"
         assert "banner failed" in suite_report._page(found)
@@ -364,6 +364,6 @@ def test_a_part_that_could_not_be_run_is_there_with_its_problem(results, tmp_pat
 
 def test_what_is_no_description_or_no_place_for_a_report(suite, results, tmp_path):
     with pytest.raises(AnalysisError, match="suite.json: parts"):
-        Suite({**described(), "parts": []}, results)
+        Suite(SuiteRecord({**described(), "parts": []}), results)
     with pytest.raises(AnalysisError, match="is of no report of a suite|is there already and is no report"):
         suite_report.write(suite, results / "link")

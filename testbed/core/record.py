@@ -134,6 +134,9 @@ class Record(Mapping[str, Any]):
     def _lacks(self, key: str) -> NoReturn:
         raise DamagedRun(f"{self._file or type(self).__name__}: key {key!r} is missing")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__dict__!r})"
+
     def has(self, key: str) -> bool:
         """Whether the file says it."""
         return key in self.__dict__

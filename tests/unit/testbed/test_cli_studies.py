@@ -5,6 +5,7 @@ import pytest
 from testbed import cli
 from testbed.cli import _estimates, _series, run, suite
 from testbed.core import errors
+from testbed.core.run_files import RunRecord
 from testbed.scenario import scenario, suites
 
 
@@ -82,7 +83,7 @@ def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     """Of h-shape-3 with one seed in ns-2, four plans: one is there after the first look."""
     from testbed.runs.store import Store
     there: set = set()
-    monkeypatch.setattr(Store, "finished", lambda self, run_id: {"wall_s": 4.0} if run_id in there else None)
+    monkeypatch.setattr(Store, "finished", lambda self, run_id: RunRecord({"wall_s": 4.0}) if run_id in there else None)
     part = suites.Part(name="h-shape-3", scenario="h-shape-3", engines={"ns2": 10.0})
     plans = _series.plans(["run", "h-shape-3", "--engine", "ns2", "--seeds", "1"])
     step = suite._Step(part, [], plans, 1.0, "")

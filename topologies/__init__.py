@@ -11,7 +11,7 @@ have `mtu`, that of all links which have none of their own.
 """
 from __future__ import annotations
 
-# Guests and programs import this package for a module in it: nothing else that takes long is imported before it is needed.
+# Guests and programs import this package for a module in it: what takes long is imported when it is needed.
 import importlib
 import sys
 

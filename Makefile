@@ -69,11 +69,11 @@ compare:
 
 studies:
 	./setup.sh run kernel test
-	bin/testbed suite run studies $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
+	bin/testbed suite run studies --yes $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
 
 suite:
 	./setup.sh run kernel
-	bin/testbed suite run iccrg $(if $(QUICK),--quick) $(COMMON_OPTIONS)
+	bin/testbed suite run iccrg --yes $(if $(QUICK),--quick) $(COMMON_OPTIONS)
 
 # a worker per CPU; tests that share a run of their file stay together
 PARALLEL = -n "$$(nproc)" --dist loadgroup

@@ -42,5 +42,9 @@ as_root=
 if [ "$engine" = host ] && [ "$(id -u)" != 0 ]; then
     as_root="sudo --preserve-env=TESTBED_RESULTS,TESTBED_CACHE"
 fi
+yes=
+if [ "$verb" = run ]; then
+    yes=--yes                   # whoever starts it knows that it is long
+fi
 # shellcheck disable=SC2086
-exec $as_root "$here/bin/testbed" suite "$verb" all $version ${engine:+--engine "$engine"} "$@"
+exec $as_root "$here/bin/testbed" suite "$verb" all $yes $version ${engine:+--engine "$engine"} "$@"

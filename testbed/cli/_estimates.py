@@ -69,13 +69,17 @@ def usual_s(plan: Plan) -> float:
 
 
 def announce_sweep(plans: Sequence[Plan], arguments: argparse.Namespace) -> None:
-    """Say how many runs a sweep has left and about how long they take. On a terminal, ask before a long one;
-    TestbedError if the answer is no."""
+    """Say how many runs a sweep has left and about how long they take, and ask before a long one."""
     found = Left(len(plans), len(plans), sum(map(usual_s, plans)) / (arguments.jobs or len(os.sched_getaffinity(0)))) \
         if arguments.again else left(plans, usual_s, arguments.jobs)
     guess = "" if found.missing < found.runs else ", at the pace of real time" if found.missing else ""
     progress.step(f"{say(found)}{guess}")
-    if found.wall_s < _ASK_FROM_S or arguments.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    confirm(found, arguments.yes)
+
+
+def confirm(found: Left, yes: bool) -> None:
+    """On a terminal, ask before what takes long. TestbedError if the answer is no; yes: nobody is asked."""
+    if found.wall_s < _ASK_FROM_S or yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     print("Begin? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

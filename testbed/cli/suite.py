@@ -28,7 +28,7 @@ from typing import NamedTuple
 from testbed import engines
 from testbed.cli import _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
-from testbed.core import fields, guesses
+from testbed.core import fields, guesses, progress
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.core.units import show_duration
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     carry_out = verbs.add_parser("run", help="run a suite; run it again to resume")
     carry_out.add_argument("suite", metavar="SUITE", help=f"one of {', '.join(suites.names())}, or the path of a "
                            ".yaml file")
+    carry_out.add_argument("--yes", action="store_true", help="begin a long suite without asking")
     for verb in (show, carry_out):
         _add_options(verb)
 
@@ -110,6 +111,9 @@ def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_St
     for step in steps:
         if step.problem:
             print_error(step.problem)
+    found = _estimates.total([_left(step, arguments.jobs) for step in steps if not step.problem])
+    progress.step(_estimates.say(found))
+    _estimates.confirm(found, arguments.yes)
     done: dict[str, Done] = {}
     problems = {step.part.name: step.problem for step in steps if step.problem}
     codes = dict.fromkeys(problems, UsageError.exit_code)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed suite`: which commands, in which order, what is left, and what the report is told."""
+import io
 import json
 
 import pytest
 
 from testbed import cli
-from testbed.cli import _experiment, _runs, run
+from testbed.cli import _estimates, _experiment, _runs, run
 from testbed.core import errors
 from testbed.runs.campaign import Ready
 from testbed.scenario import ccas
@@ -165,6 +166,16 @@ def test_a_suite_of_which_nothing_can_be_run(carried_out, pair, results, capsys)
     assert cli.main(["suite", "run", pair, "--only", "cell"]) == 2
     assert "nothing to run: cell: no cell" in capsys.readouterr().err and not results.exists()
     assert cli.main(["suite", "list", pair, "--only", "cell"]) == 0
+
+
+@pytest.mark.parametrize("answer, options, code", [("n\n", [], 1), ("y\n", [], 0), ("", ["--yes"], 0)])
+def test_a_long_suite_asks_on_a_terminal(carried_out, pair, monkeypatch, capsys, answer, options, code):
+    monkeypatch.setattr(_estimates, "_ASK_FROM_S", 0)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert cli.main(["suite", "run", pair, *options]) == code
+    assert bool(carried_out) == (code == 0)
 
 
 def test_an_interruption_ends_it_without_a_report(carried_out, pair, results, capsys):

@@ -120,7 +120,7 @@ class Sensitivity:
         run = next(iter(self.experiment.usable_runs), None)
         targets = run.targets if run else []
         links = [(name, f", {style.direction(name)}" * (len(targets) > 1)) for name in targets]
-        ways = dict.fromkeys(str(run.bottlenecks[name].get("direction") or name) for name in targets) if run else {}
+        ways = dict.fromkeys((run.bottlenecks[name].direction or name) for name in targets) if run else {}
         return [*((metric, name, label + where) for name, where in links for metric, label in OF_LINKS),
                 *((metric, way, label) for way in ways for metric, label in OF_DIRECTIONS),
                 *((metric, "all", label) for metric, label in OF_ALL),

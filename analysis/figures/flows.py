@@ -38,7 +38,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if not flows:
         return []
     return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES
-            if all(quantity[2] in rows or number in {flow["flow"] for flow in program_curves.flows(run)}
+            if all(quantity[2] in rows or number in {flow.flow for flow in program_curves.flows(run)}
                    for run, senders in flows.values() for number, rows in senders.items())
             and any(quantity[2] in rows for _, senders in flows.values() for rows in senders.values())]
 
@@ -67,7 +67,7 @@ def _programs(run: Run) -> dict[int, pd.DataFrame]:
         rates = program_curves.rates(run, flow, window_us / 5, window_us)
         if rates is not None:
             rtts = program_curves.rtt_ms(run, flow, rates.t_us)
-            found[flow["flow"]] = pd.DataFrame({
+            found[flow.flow] = pd.DataFrame({
                 "t_us": rates.t_us, "throughput_mbps": rates.mbps, "cca": program_curves.name_of(flow),
                 "srtt_us": np.full(len(rates.t_us), np.nan) if rtts is None else rtts * 1e3})
     return found
@@ -163,7 +163,7 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     mixed = len(set(ccas.values())) > 1
     step = 0.76 / max(3, len(senders))
     for index, number in enumerate(senders):
-        rtt_us = listed[number].get("base_rtt_us")
+        rtt_us = listed[number].base_rtt_us
         words = [f"flow {number}", ccas[number] if mixed else "", f"{rtt_us / 1e3:g} ms" if rtt_us else ""]
         text = ", ".join(filter(None, words[:3 if len(senders) <= MOST_DESCRIBED else 1]))
         body[index] = (f"set label {2 + index} {gnuplot.quote(text)} at graph {0.24 + step * index:g}, "

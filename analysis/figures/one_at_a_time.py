@@ -36,7 +36,7 @@ def _quantities(experiment: Experiment) -> list[Quantity]:
     run = experiment.usable_runs[0]
     link = next(iter(run.targets), "")
     ends = {run.direction_between(flow.sender, flow.receiver) for flow in run.flows}
-    direction = str(run.bottlenecks[link]["direction"]) if link else ends.pop() if len(ends) == 1 else ""
+    direction = run.bottlenecks[link].direction if link else ends.pop() if len(ends) == 1 else ""
     return [Quantity("throughput_mean", link, "throughput (Mbit/s)") if link else
             Quantity("arrived_rate_l3", "all", "throughput (Mbit/s)"),
             Quantity("goodput", direction or "all", "goodput (Mbit/s)"),

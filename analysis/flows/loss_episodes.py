@@ -57,7 +57,7 @@ def of_link(run: Run, link: str) -> Episodes | None:
     queue = series.queue_samples(run, link)
     if queue is None or len(flows) < 2 or len(reductions := of_flows(run)) < 2:
         return None
-    buffer_us = run.bottlenecks[link].get("capacity_us", 0)
+    buffer_us = run.bottlenecks[link].capacity_us
     round_us = max(flow.base_rtt_us for flow in flows) + buffer_us
     times, drops = queue["t_us"].to_numpy(), np.diff(queue["drops"].to_numpy())
     where = np.flatnonzero((drops > 0) & (times[1:] > run.interval.start_us) & (times[1:] <= run.interval.end_us))

@@ -88,7 +88,7 @@ def _parting(*sides: tuple[Run, Flow]) -> Parting | None:
                                                      suffixes=("", "_other"))
     if both.empty:
         return None
-    flow = sides[0][1]["flow"]
+    flow = sides[0][1].flow
     apart = (both["cwnd"] - both["cwnd_other"]).abs() > SAME
     if not apart.any():
         return Parting(flow, by, float(both["at"].iloc[-1]) / factor, None, None)
@@ -120,7 +120,7 @@ def _by_bytes(run: Run, flow: Flow) -> pd.DataFrame:
 def of(table: pd.DataFrame, flow: Flow) -> pd.DataFrame:
     """Rows of the flow's sender; a flow without a port has whichever its socket got."""
     mine = np.ones(len(table), dtype=bool)
-    for end, port in (("src", "sport"), ("dst", "dport")):
+    for end, address, port in (("src", flow.src, flow.sport), ("dst", flow.dst, flow.dport)):
         names = table[end].astype(str)
-        mine &= names.str.startswith(f"{flow[end]}:") if flow[port] is None else names == f"{flow[end]}:{flow[port]}"
+        mine &= names.str.startswith(f"{address}:") if port is None else names == f"{address}:{port}"
     return table[mine]

@@ -19,8 +19,8 @@ def compute(run: Run) -> list[Metric]:
     where neither got anything through.
     """
     listed = sorted(tcp.listed_flows(run), key=lambda flow: flow.start_us or 0)
-    if (len(listed) != 2 or listed[0]["component"] == listed[1]["component"]
-            or (listed[0]["start_us"] or 0) == (listed[1]["start_us"] or 0)):
+    if (len(listed) != 2 or listed[0].component == listed[1].component
+            or (listed[0].start_us or 0) == (listed[1].start_us or 0)):
         return []
     acked = tcp.acked_throughout(run)
     if acked is None:
@@ -29,5 +29,5 @@ def compute(run: Run) -> list[Metric]:
         return []
     first, joined = (max(acked[flow.flow], float(ip.segment_bytes(run.network, flow.hops)))
                      for flow in listed)
-    return [Metric("throughput_ratio_joined_first", f"flow_{listed[1]['flow']}_to_flow_{listed[0]['flow']}", "1",
+    return [Metric("throughput_ratio_joined_first", f"flow_{listed[1].flow}_to_flow_{listed[0].flow}", "1",
                    joined / first)]

@@ -10,7 +10,6 @@ from analysis.flows.sizes import Transfers
 from analysis.metrics import Metric
 from analysis.read.runs import Run
 from testbed.core import replayed
-from traffic.workload.records import Component
 
 UNITS = {
     "requests_completed": "1", "request_completion_time_mean": "ms", "request_completion_time_p25": "ms",
@@ -24,7 +23,7 @@ def compute(run: Run) -> list[Metric]:
     last byte of its answer at the client, by Kaplan and Meier; by size of the answer."""
     found: list[Metric] = []
     for component in run.components:
-        what = replayed.of(Component(component))
+        what = replayed.of(component)
         if what and what.clients is not None and (units := run.frame("adus", "index")) is not None:
             sources = [flow.source for flow in run.flows if flow.component == component.name]
             requests = _requests(units[units["source"].isin(sources)], run)

@@ -60,7 +60,7 @@ def _going(step: Step, after: pd.DataFrame) -> list[Metric]:
 def _coming(run: Run, step: Step, after: pd.DataFrame) -> list[Metric]:
     scope = f"flow_{step.flow.flow}"
     found = []
-    room = step.bdp_window + (run.bottlenecks[step.link].get("capacity_packets") or math.nan)
+    room = step.bdp_window + (run.bottlenecks[step.link].capacity_packets or math.nan)
     if math.isfinite(room):
         found.append(Metric("time_to_room_left", scope, "s", _first(after[after["cwnd"] <= room], step)))
     if len(after):

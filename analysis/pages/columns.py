@@ -228,7 +228,7 @@ def _ratio_columns(results: Results) -> list[Column]:
 def _component_names(experiment: Experiment) -> dict[str, str]:
     """{flow_N: 'quic (flow N)'} of runs with programs: what the scenario calls what sends."""
     run = next(iter(experiment.usable_runs), None)
-    return {f"flow_{flow['flow']}": f"{flow['component']} (flow {flow['flow']})" for flow in run.flows} \
+    return {f"flow_{flow.flow}": f"{flow.component} (flow {flow.flow})" for flow in run.flows} \
         if run and program_curves.flows(run) else {}
 
 

@@ -115,7 +115,7 @@ def quantities(results: Results) -> list[Known]:
     """What the usable runs of an experiment have of QUANTITIES."""
     run = next(iter(results.experiment.usable_runs), None)
     link = next(iter(run.bottlenecks), None) if run else None
-    direction = str(run.bottlenecks[link].get("direction") or link) if run and link else None
+    direction = (run.bottlenecks[link].direction or link) if run and link else None
     found = []
     for one in QUANTITIES:
         there = results.scopes(one.metric)

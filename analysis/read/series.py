@@ -168,7 +168,7 @@ def held_or_sampled(run: Run, link: str, start_us: float, end_us: float, for_del
 
     for_delay: samples of a link with a trace, which says of an instant when what is queued then will have left.
     """
-    held = None if for_delay and run.bottlenecks[link].get("opportunities") else held_samples(run, link)
+    held = None if for_delay and run.bottlenecks[link].opportunities else held_samples(run, link)
     if held is not None and len(held):
         t_us, lasted = held["t_us"].to_numpy(), held["lasted_us"].to_numpy()
         inside = np.minimum(t_us, end_us) - np.maximum(t_us - lasted, start_us)

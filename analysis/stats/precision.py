@@ -129,7 +129,7 @@ def _defaults(experiment: Experiment) -> list[str]:
 def _scopes(results: Results, metric: str) -> Iterable[str]:
     """Links that the traffic is meant for, and their directions; else all traffic; else single flows."""
     run = results.experiment.usable_runs[0]
-    meant = {name for link in run.targets for name in (link, run.bottlenecks[link].get("direction"))}
+    meant = {name for link in run.targets for name in (link, run.bottlenecks[link].direction)}
     scopes = [scope for scope in results.scopes(metric) if not sizes.bounds(scope) and not scope.startswith("cca_")]
     return [scope for scope in scopes if scope in meant] or [scope for scope in scopes if scope == "all"] or scopes
 

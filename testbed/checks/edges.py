@@ -65,9 +65,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
         # a host that is as slow as the bottleneck holds a burst before the bottleneck can: it takes its place
         as_slow = not slower and any(rate_bps <= bottlenecks.get(other, 0) for way in ways for other in way)
-        behind_us = None if not as_slow or links[name]["from"] not in hosts else max(
+        behind_us = None if not as_slow or links[name].from_node not in hosts else max(
             (sum(waits_us().get(other, 0.0) for other in way) for way in ways), default=0.0)
-        paces = queues.traits(links[name]).paces and links[name]["from"] in hosts
+        paces = queues.traits(links[name]).paces and links[name].from_node in hosts
         wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower,
                                               behind_us, paces)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)

@@ -147,7 +147,7 @@ def _saturated(measured: MeasuredBottleneck, link: Link, clock: str, frame_bytes
     level = "invalid" if abs(error) > max(_INVALID[clock], shows) or not packets else \
         "ok" if abs(error) <= max(tolerance, shows) else "suspect"
     limits = f", which can show {shows:.1%}" if shows > tolerance else ""
-    yield Finding(level, f"{name} saturated carries {_rate(measured['measured_bps'])} at layer 2 "
+    yield Finding(level, f"{name} saturated carries {_rate(measured.measured_bps)} at layer 2 "
                          f"({error:+.4%}, over {packets} packets{limits})")
     if not measured.filled:
         yield Finding("suspect", f"{name}: its buffer of {units.show_duration(link.capacity_us / 1e6)} "

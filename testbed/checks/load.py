@@ -45,7 +45,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     targets = {name for component in loaded for name in component.target_links}
     offered = dict.fromkeys(name for component in loaded for name, bps in component.offered_bps.items() if bps)
     for name in dict.fromkeys([*offered, *targets]):
-        if links[name]["bottleneck"]:
+        if links[name].bottleneck:
             samples = queue[queue["link"] == name]
             # of a full frame, and of an acknowledgement, with a time stamp
             frame = _frame_bytes(evidence, name, workload.flows)

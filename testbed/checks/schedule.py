@@ -112,7 +112,7 @@ def _pauses(link: Link, rows: pd.DataFrame, evidence: Evidence) -> Iterator[Find
     """Nothing is sent from the beginning of an outage to its end, or to that of the run."""
     sent = rows["sent_packets"].diff()[rows["up"].shift() == 0].sum()
     if len(rows) and not rows["up"].iloc[-1] and evidence.can("counters.json"):
-        sent += evidence.counters.at_end[link.name]["sent_packets"] - rows["sent_packets"].iloc[-1]
+        sent += evidence.counters.at_end[link.name].sent_packets - rows["sent_packets"].iloc[-1]
     if sent > 0:
         yield Finding("invalid", f"{link.name} sent {int(sent)} packets during outages")
 

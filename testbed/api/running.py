@@ -40,7 +40,7 @@ def run(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | It
     load, choose: choices of the scenario: 85, {"buffer": "long"}.
     sweep: {"topology.central.queue.limit": [50, 100]}: a run for each value (and each combination).
     probes: what to measure besides: ["tcp_probe"]. slowdown: as --slowdown. precision: as --precision: "5%".
-    engine: "uml", "ns3" ...; options of engines by their names: kernel="6.12", hz=1000.
+    engine: such as "ns3" (`testbed list engines`); options of engines by their names: kernel="6.12", hz=1000.
     jobs: runs at a time, by default one for each CPU. again: rerun what is there.
     progress: one line that says how far it is, in a notebook and on a terminal; False: nothing.
 

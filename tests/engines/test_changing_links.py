@@ -14,6 +14,7 @@ from testbed import checks
 from testbed.core.raw_files import write_table
 from testbed.core.run_files import Scenario
 from topologies.links import varying
+from topologies.links.records import Network
 from traffic.workload.records import Variant
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
@@ -59,12 +60,12 @@ def test_every_change_is_made_at_its_time(changed, engine):
     assert verdict["verdict"] == "valid", verdict["reasons"]
     said = [check["message"] for check in verdict["checks"] if check["check"] == "schedule"]
     assert "changes, at most 0 us late" in said[0] and "carried what its schedule says" in said[1]
-    link = next(link for link in run.json("raw/network.json")["links"] if varying.changes(link))
+    link = next(link for link in Network(run.json("raw/network.json")).links if varying.changes(link))
     rows = run.table("link_changes")
     due = list(varying.states(link))[1:]
     assert rows["due_us"].tolist() == [at_us for at_us, _ in due]
-    assert rows["limit"].tolist() == [state["limit"] for _, state in due]
-    assert rows["delay_us"].tolist() == [state["delay_us"] for _, state in due]
+    assert rows["limit"].tolist() == [state.limit for _, state in due]
+    assert rows["delay_us"].tolist() == [state.delay_us for _, state in due]
 
 
 def test_the_simulated_link_has_sent_what_the_kernels_had(changed):

@@ -83,10 +83,11 @@ def transfer(network, size):
 
 
 def main(path):
-    with open(path) as f:
-        network = json.load(f)
+    from topologies.links import records
     from topologies.linux.network import Network
-    with Network(network, {node["name"]: {} for node in network["nodes"]}) as built:
+    with open(path) as f:
+        network = records.Network(json.load(f))
+    with Network(network, {node.name: {} for node in network.nodes}) as built:
         time.sleep(0.1)
         one_way(built, [1514], 0)               # the kernel's clock is coarse until its first timers have fired
         return {"apart": one_way(built, [1514] * 4 + [100] * 4, 10_000), "together": one_way(built, [1514] * 8, 0),

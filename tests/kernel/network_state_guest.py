@@ -54,6 +54,7 @@ def _comparable(text):
 
 
 def main(path, how):
+    from topologies.links import records
     from topologies.linux import netlink_batch, network
     told, tell = [], netlink_batch.tell
 
@@ -69,7 +70,8 @@ def main(path, how):
     for name, description in descriptions.items():
         told.clear()
         try:
-            with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:
+            settings = {node["name"]: {} for node in description["nodes"]}
+            with network.Network(records.Network(description), settings) as built:
                 time.sleep(2)               # carriers are noted when there is time
                 found[name] = {"told": len(told), "outside": _state(), "nodes": {}}
                 for node in built.node_names():

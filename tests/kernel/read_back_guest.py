@@ -7,11 +7,12 @@ import sys
 
 def main(path):
     from testbed.guest import devices
+    from topologies.links import records
     from topologies.linux import network
     with open(path) as file:
-        description = json.load(file)
-    with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:
-        return devices.read(built)["devices"]
+        description = records.Network(json.load(file))
+    with network.Network(description, {node.name: {} for node in description.nodes}) as built:
+        return devices.read(built).devices
 
 
 if __name__ == "__main__":

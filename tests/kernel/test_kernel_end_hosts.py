@@ -10,6 +10,7 @@ import pytest
 import kernel
 import topologies
 from testbed.core import fields
+from testbed.core.record import plain
 from tests.kernel import end_hosts_guest, guest_script
 from tests.kernel.small_runs import small_scenario
 from topologies.links import end_hosts
@@ -32,7 +33,7 @@ def measured(tmp_path_factory):
         if repr(hosts) not in known:
             network = end_hosts.apply(fields.decode(end_hosts.HostsSection, hosts), topologies.resolve(SECTION))
             folder = tmp_path_factory.mktemp("uml")
-            (folder / "network.json").write_text(json.dumps(network))
+            (folder / "network.json").write_text(json.dumps(network, default=plain))
             known[repr(hosts)] = guest_script.result_of(program, end_hosts_guest.__file__, folder,
                                                         folder / "network.json")
         return known[repr(hosts)]

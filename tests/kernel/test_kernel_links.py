@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from topologies.links import varying
+from topologies.links.records import Network
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 _PAGE = (_DOCS / "howto/links.md").read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ def run_example(run_scenario):
 
 
 def changing(run):
-    return next(link for link in run.json("raw/network.json")["links"] if varying.changes(link))
+    return next(link for link in Network(run.json("raw/network.json")).links if varying.changes(link))
 
 
 def samples_of(run, link):
@@ -86,7 +87,7 @@ def test_a_trace_lets_exactly_its_opportunities_go(run_example):
     busy = rows["due_us"].between(100_000, 3_190_000)
     assert (used[busy] == rows["packets"][busy]).all() and busy.sum() > 1500
     assert (rows["t_us"] - rows["due_us"]).abs().max() <= 1
-    link = next(link for link in run.json("raw/network.json")["links"] if link.get("opportunities"))
+    link = next(link for link in Network(run.json("raw/network.json")).links if link.opportunities)
     sent = samples_of(run, link)["sent_packets"]
     # a sample at the instant of an opportunity comes before it
     for at_us in range(200_000, 3_100_000, 100_000):

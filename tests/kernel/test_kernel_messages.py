@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What topologies/linux/netlink_batch.py tells the kernel leaves it as ip and tc would have, in every namespace."""
-import copy
 import json
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 import kernel
 import topologies
 from testbed.core import fields
+from testbed.core.record import plain
 from tests.kernel import guest_script, network_state_guest
 from topologies.links import end_hosts
 
@@ -45,12 +45,13 @@ def found(tmp_path_factory):
         networks = {name: end_hosts.apply(fields.decode(end_hosts.HostsSection, hosts), topologies.resolve(section))
                     for name, (section, hosts) in NETWORKS.items() if (section.get("ip") == 6) == bool(options)}
         for name in ROUTES if not options else ():
-            networks[name] = copy.deepcopy(networks["dumbbell"])
-            next(node for node in networks[name]["nodes"] if node["name"] == "n3")["routes"] = [ROUTES[name]]
+            dumbbell = networks["dumbbell"]
+            networks[name] = dumbbell.changed(nodes=[
+                node.changed(routes=[ROUTES[name]]) if node.name == "n3" else node for node in dumbbell.nodes])
         ways = []
         for how in ("messages", "programs"):
             folder = tmp_path_factory.mktemp("uml")
-            (folder / "networks.json").write_text(json.dumps(networks))
+            (folder / "networks.json").write_text(json.dumps(networks, default=plain))
             ways.append(guest_script.result_of(program, network_state_guest.__file__, folder, folder / "networks.json",
                                                how))
         states |= {name: tuple(way[name] for way in ways) for name in networks}

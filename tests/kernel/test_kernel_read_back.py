@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 import kernel
+from testbed.core.record import plain
 from testbed.scenario import scenario
 from tests.kernel import guest_script, read_back_guest
 from topologies import queues
+from topologies.links.records import Link
 from topologies.linux import read_back, tc
 
 #: one direction each: what has a unit of its own has values that are no multiples of it
@@ -56,14 +58,14 @@ def network(tmp_path_factory):
 @pytest.fixture(scope="module")
 def devices(network, tmp_path_factory):
     folder = tmp_path_factory.mktemp("guest")
-    (folder / "network.json").write_text(json.dumps(network))
+    (folder / "network.json").write_text(json.dumps(network, default=plain))
     return guest_script.result_of(kernel.ensure().program, read_back_guest.__file__, folder, folder / "network.json")
 
 
 def facts_of(link):
     """(device, handle, kind, what must be) of every stage of a link."""
-    for place, facts in ((f"{link['from']}/{link['device']}", read_back.sending(link, 0, 1000)),
-                         (f"{link['to']}/{tc.wire_device(link['peer_device'])}", read_back.arriving(link))):
+    for place, facts in ((f"{link['from']}/{link['device']}", read_back.sending(Link(link), 0, 1000)),
+                         (f"{link['to']}/{tc.wire_device(link['peer_device'])}", read_back.arriving(Link(link)))):
         for handle, (kind, wanted) in facts.items():
             yield place, handle, kind, wanted
 

@@ -8,6 +8,7 @@ import pytest
 from tests.kernel.small_runs import small_scenario
 from tests.kernel.test_kernel_wire import address_of, records
 from topologies.links import varying
+from topologies.links.records import Link
 
 FRAME_BYTES = 1514
 
@@ -108,4 +109,4 @@ def test_small_packets_share_an_opportunity(run_scenario, tmp_path):
         assert after - before - link["delay_us"] * 1000 == pytest.approx(place[before] * sending_ns, abs=30)
     assert set(place.values()) == {25} and len(place) == 450
     assert FRAME_BYTES * 8e9 / link["rate_bps"] >= 25 * sending_ns
-    assert varying.nominal_bps(link) == 12_112_000
+    assert varying.nominal_bps(Link(link)) == 12_112_000

@@ -10,6 +10,7 @@ import yaml
 from testbed import PROJECT_DIR
 from tests.unit.air import test_air_channel as channel
 from topologies import standards
+from topologies.links.records import Cell
 
 QUEUES = {"queue": {"interval": "100 ms"}, "air": {"interval": "100 ms"}, "tcp_info": {"interval": "100 ms"}}
 #: for each link or hop over the air
@@ -92,7 +93,7 @@ def test_low_rate_round_trip_is_the_airtimes(low_rate):
 
 def test_one_station_sends_what_the_standard_lets_it(one):
     described, = one.json("raw/network.json")["cells"]
-    assert frames_per_s(one) * 12000 == pytest.approx(standards.of(described).saturated_bps(1500), rel=0.01)
+    assert frames_per_s(one) * 12000 == pytest.approx(standards.of(Cell(described)).saturated_bps(1500), rel=0.01)
 
 
 @pytest.mark.parametrize("stations", [2, 10])

@@ -8,6 +8,7 @@ from analysis.read.runs import Run
 from testbed.probes.air import COUNTED
 from tests.kernel import documented
 from topologies import standards
+from topologies.links.records import Cell
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_the_last_sample_is_what_counters_say_at_the_end(cell):
 def test_two_uploads_fill_the_cell_and_no_more(cell, found):
     """Large packets one way, acknowledgements the other: less than one station with large packets only."""
     described, = cell.json("raw/network.json")["cells"]
-    most_mbps = standards.of(described).saturated_bps(1500) / 1e6
+    most_mbps = standards.of(Cell(described)).saturated_bps(1500) / 1e6
     assert 0.6 * most_mbps < found["arrived_rate_l3", "all"] < most_mbps
     assert 85 < found["air_busy", "air"] <= 100 and found["garbled_share", "all"] > 0
     assert found["retry_share", "n2"] > 0 and found["frames_without_access", "all"] == 0
@@ -52,7 +53,7 @@ def test_packets_take_their_airtime_at_least(cell, found):
     """A station's frame, then a wire of 2 ms and one without delay."""
     described, = cell.json("raw/network.json")["cells"]
     table = cell.table("journeys")
-    standard = standards.of(described)
+    standard = standards.of(Cell(described))
     least_us = standard.frame_us(standard.data_bytes(1500)) + 2000
     assert table["min_us"].min() > least_us
     assert found["end_to_end_delay_mean", "all"] > least_us / 1000

@@ -18,7 +18,7 @@ for those to see who use the times (analysis/flows/slowdown.py).
 import dataclasses
 import random
 
-from testbed.core import fields, ip
+from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
 from testbed.core.timing import Timing
@@ -88,7 +88,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     plans = tmix.plans(section.of, of, dataclasses.replace(context, timing=section.timing))
     measured_us = max(section.prefill_us + section.warmup_us, of.start_us), of.stop_us
     found = [Selected.read(plans.folder / plan_name(*divmod(place, shares), shares), flow.base_rtt_us, _slowest_bps(
-        flow, context.network), measured_us, ip.segment_bytes(context.network)) for place, flow in enumerate(flows)]
+        flow, context.network), measured_us, context.network.segment_bytes()) for place, flow in enumerate(flows)]
     chosen = drawn(found, section.most, random.Random(f"{of.seed}/alone"), component.start_us, component.stop_us)
     out = context.work_dir / f"alone-{component.name}"
     out.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ def optimum(run: Run) -> Optimum | None:
     if fact is None or fact[1] is None:
         return None
     rate_bps, rtt_us, size = float(fact[0]), float(fact[1]), fact[2]
-    headers = ip.mtu_bytes(run.network) - ip.segment_bytes(run.network)
+    headers = run.network.packet_bytes() - run.network.segment_bytes()
     payload = (size - headers) / (size + ip.ETHERNET_BYTES)
     return Optimum(rate_bps * rtt_us / 8e6 / size, rate_bps * payload / 1e6, rtt_us / 1e3)
 

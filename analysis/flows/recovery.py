@@ -130,7 +130,7 @@ def threshold(rows: pd.DataFrame) -> Array:
 def _segment_bytes(run: Run) -> float:
     samples = run.frame("tcp_info")
     largest = samples["mss"].max() if samples is not None and len(samples) else np.nan
-    return float(largest) if largest > 0 else float(ip.segment_bytes(run.network))
+    return float(largest) if largest > 0 else float(run.network.segment_bytes())
 
 
 def chosen_segments(run: Run) -> list[int]:

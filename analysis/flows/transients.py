@@ -11,7 +11,6 @@ import pandas as pd
 
 from analysis.read import tcp
 from analysis.read.runs import Run
-from testbed.core import ip
 from topologies.links import varying
 from traffic.workload.records import Flow
 
@@ -68,7 +67,7 @@ def step_of(run: Run) -> Step | None:
     found = Step(link, flow, [one.flow for one in cross], changes[first][0], changes[after - 1][0],
                  changes[after][0] if after < len(changes) else run.interval.end_us,
                  sum(by_bps for _, by_bps in changes[:first]), sum(by_bps for _, by_bps in changes[:after]),
-                 0.0, ip.frame_bytes(run.network, flow.hops))
+                 0.0, run.network.frame_bytes(flow.hops))
     found = found._replace(rate_bps=varying.mean_rate_bps(run.bottlenecks[link], found.start_us, found.until_us))
     return found if found.bdp_window > 0 else None
 

@@ -12,7 +12,6 @@ from analysis.flows.flow_curves import Curves
 from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
-from testbed.core import ip
 from topologies.links import varying
 
 UNITS = {
@@ -94,7 +93,7 @@ def bdp_segments(run: Run, one: Curves) -> float | None:
 
 def packet_bytes(run: Run, one: Curves) -> int:
     """A full packet of a flow at layer 3, in which its bandwidth-delay product is counted."""
-    return ip.mtu_bytes(run.network, one.flow.hops)
+    return run.network.packet_bytes(one.flow.hops)
 
 
 def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
-from testbed.core import ip
 
 UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}
@@ -27,7 +26,7 @@ def compute(run: Run) -> list[Metric]:
         return []
     if not any(acked.values()):
         return []
-    first, joined = (max(acked[flow.flow], float(ip.segment_bytes(run.network, flow.hops)))
+    first, joined = (max(acked[flow.flow], float(run.network.segment_bytes(flow.hops)))
                      for flow in listed)
     return [Metric("throughput_ratio_joined_first", f"flow_{listed[1].flow}_to_flow_{listed[0].flow}", "1",
                    joined / first)]

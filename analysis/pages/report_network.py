@@ -81,7 +81,7 @@ def _queue(link: Link) -> tuple[str, str, str, str]:
     holds_packets = packets if packets is not None else link.capacity_packets if link.has("capacity_packets") else None
     holds_bytes = size if size is not None else link.capacity_bytes if link.has("capacity_bytes") else None
     if holds_bytes is None and holds_packets is not None:
-        holds_bytes = holds_packets * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
+        holds_bytes = holds_packets * (link.mtu_bytes + ip.ETHERNET_BYTES)
     time_us: float | None = link.capacity_us if link.has("capacity_us") else None
     if time_us is None and holds_bytes is not None:
         time_us = holds_bytes * 8e6 / link.rate_bps

@@ -62,14 +62,14 @@ def _waiting(name: str, flows: Sequence[Flow], evidence: Evidence) -> float:
         (flow.sender, flow.hops), (flow.receiver, flow.hops_back if flow.both_ways else ())) if name in way}
     samples = evidence.table("tcp_info", usecols=["t_us", "node", "unacked", "mss"])
     if samples is None or samples.empty:
-        return total(evidence.snmp, "TcpExtTCPOFOQueue") * max(map(ip.mtu_of, evidence.network.links))
+        return total(evidence.snmp, "TcpExtTCPOFOQueue") * max((link.mtu_bytes for link in evidence.network.links))
     last = samples[(samples["t_us"] == samples["t_us"].max()) & samples["node"].isin(hosts)]
     return float((last["unacked"] * last["mss"]).sum())
 
 
 def _judge(link: Link, received: int, flows: Sequence[Flow], counters: Counters, evidence: Evidence) -> Finding:
     name = link.name
-    header = (ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
+    header = (ip.ETHERNET_BYTES + evidence.network.header_bytes() + ip.TCP_BYTES
               + ip.TIMESTAMP_BYTES * _timestamps(evidence))
     # programs end between the two readings
     at_end, drained = counters.at_end[name], counters.drained[name]
@@ -81,7 +81,7 @@ def _judge(link: Link, received: int, flows: Sequence[Flow], counters: Counters,
     # what was lost before this link is sent again, too, and crosses it once
     record = evidence.snmp
     segments = max(came_twice(record), total(record, "TcpRetransSegs") - drained.dropped_packets)
-    twice = segments * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
+    twice = segments * (link.mtu_bytes + ip.ETHERNET_BYTES)
     waiting = _waiting(name, flows, evidence)
     if least > received + twice + waiting + slack:
         return Finding("suspect", f"{message}; of the others {twice:.0f} may have come twice, and {waiting:.0f} wait "

@@ -9,7 +9,6 @@ threshold, that it names.
 from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.checks import Evidence, Finding
-from testbed.core import ip
 from testbed.core.guest_files import Checks, Device
 from topologies import queues
 from topologies.links import varying
@@ -120,9 +119,9 @@ def _wrong_mtus(devices: Mapping[str, Device], links: Sequence[Link]) -> Iterato
     for link in links:
         for place in (f"{link.from_node}/{link.device}", f"{link.to_node}/{tc.wire_device(link.peer_device)}"):
             found = devices[place].mtu if place in devices else None
-            if found != ip.mtu_of(link):
+            if found != link.mtu_bytes:
                 yield f"{place} has an MTU of {'unknown size' if found is None else f'{found} B'}, not of " \
-                      f"{ip.mtu_of(link)} B"
+                      f"{link.mtu_bytes} B"
 
 
 def _wrong_segments(devices: Mapping[str, Device], network: Network) -> Iterator[str]:

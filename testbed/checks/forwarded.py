@@ -11,7 +11,6 @@ import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import of_links
-from testbed.core import ip
 from testbed.core.guest_files import Counters, NodeCounters
 from topologies.links.records import Link, Node
 
@@ -34,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "on this clock stacks and queues are not read at one instant")
         return
     record, counters = evidence.snmp, evidence.counters
-    links, version = evidence.network.links, ip.version(evidence.network)
+    links, version = evidence.network.links, evidence.network.ip_version
     radios = {station.node for cell in evidence.network.cells for station in cell.stations}
     came = {"measure_from": _came_until(evidence, record.measure_from_us)}
     for reading in ("at_end", "drained"):

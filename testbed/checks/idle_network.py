@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.checks import Evidence, Finding
-from testbed.core import ip, units
+from testbed.core import units
 from testbed.core.guest_files import Checks, MeasuredBottleneck, MeasuredPath
 from topologies import queues, standards
 from topologies.links import varying
@@ -47,7 +47,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("suspect", f"{link.name}: {bottleneck.lost_events} events of its test were lost, its "
                                      "rate and buffer were not measured")
         else:
-            yield from _saturated(bottleneck, link, clock, ip.frame_bytes(network))
+            yield from _saturated(bottleneck, link, clock, network.frame_bytes())
     yield from _offloads(offloads, network.links)
 
 

@@ -90,7 +90,7 @@ def _counters(table: str, samples: pd.DataFrame, at_end: Mapping[str, LinkCounte
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         counted = at_end[name]
         for column, at_last in zip(_COUNTERS, (counted.sent_packets, counted.sent_bytes, counted.dropped_packets)):
-            most = more_bytes + leaving * (ip.mtu_of(link) + ip.ETHERNET_BYTES) if column == "sent_bytes" \
+            most = more_bytes + leaving * (link.mtu_bytes + ip.ETHERNET_BYTES) if column == "sent_bytes" \
                 else more_bytes / _LEAST_BYTES + leaving
             if not 0 <= at_last - last[column] <= most:
                 yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_last} by "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
-from testbed.core import ip, replayed, steadiness
+from testbed.core import replayed, steadiness
 from topologies.links import varying
 from topologies.links.records import Link
 from traffic.workload.records import Component, Flow
@@ -49,7 +49,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             samples = queue[queue["link"] == name]
             # of a full frame, and of an acknowledgement, with a time stamp
             frame = _frame_bytes(evidence, name, workload.flows)
-            header_bytes = ip.frame_bytes(evidence.network) - ip.segment_bytes(evidence.network)
+            header_bytes = evidence.network.frame_bytes() - evidence.network.segment_bytes()
             again_bps = _again_bps(evidence, name, workload.flows, queue, frame)
             more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue,
                                                                          header_bytes)
@@ -186,8 +186,8 @@ def _acknowledgements_bps(link: Link, links: Mapping[str, Link], loaded: Sequenc
 
 def _frame_bytes(evidence: Evidence, name: str, flows: Sequence[Flow]) -> int:
     """The largest frame that flows send over a link: as large as all links on their ways carry."""
-    return max((ip.frame_bytes(evidence.network, (*flow.hops, *flow.hops_back)) for flow in flows
-                if name in (*flow.hops, *flow.hops_back)), default=ip.frame_bytes(evidence.network))
+    return max((evidence.network.frame_bytes((*flow.hops, *flow.hops_back)) for flow in flows
+                if name in (*flow.hops, *flow.hops_back)), default=evidence.network.frame_bytes())
 
 
 def _again_bps(evidence: Evidence, name: str, flows: Sequence[Flow], queue: pd.DataFrame, frame_bytes: int) -> float:

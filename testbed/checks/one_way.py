@@ -75,7 +75,7 @@ def _judge(flow: Flow, counts: DatagramCounts, took_us: float, hops: Sequence[Li
     frame = counts.received_bytes / packets + ip.ETHERNET_BYTES
     idle_us = sum(link.delay_us + frame * 8e6 / link.rate_bps for link in hops)
     edges_us = _EDGES * flow.base_rtt_us + sum(
-        (ip.mtu_of(link) + ip.ETHERNET_BYTES) * 8e6 / link.rate_bps for link in hops)
+        (link.mtu_bytes + ip.ETHERNET_BYTES) * 8e6 / link.rate_bps for link in hops)
     longest_us = sum(float(sojourns[link.name]["max_us"].max()) for link in hops if link.name in sojourns)
     span_us = float(flow.stop_us - flow.start_us)
     least_us = most_us = spread_us = 0.0

@@ -35,7 +35,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.clock != "virtual":
         yield Finding(NOT_APPLICABLE, "on this clock the counters of a queue are not read at one instant")
         return
-    largest = {name: ip.mtu_of(link) + ip.ETHERNET_BYTES for name, link in links.items()}
+    largest = {name: link.mtu_bytes + ip.ETHERNET_BYTES for name, link in links.items()}
     if any(node.has("gso") and node.gso for node in evidence.network.nodes):
         largest = dict.fromkeys(links, _LARGE_BYTES)
     problems = [f"{name}: {problem}" for name, rows in of_links(queue, links)

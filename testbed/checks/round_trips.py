@@ -92,7 +92,7 @@ def _edges_us(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns], soj
     waiting: dict[str, float] = {}
     feeders: dict[str, set[str]] = {}
     # of the largest packets, though paths with a smaller MTU have none such
-    mtu = max(map(ip.mtu_of, evidence.network.links), default=ip.MTU_BYTES) + ip.ETHERNET_BYTES
+    mtu = max((link.mtu_bytes for link in evidence.network.links), default=ip.MTU_BYTES) + ip.ETHERNET_BYTES
     for flow in evidence.flows:
         for way, frame in ((flow.hops, mtu), (flow.hops_back, mtu if flow.both_ways else _ACK_BYTES)):
             for before, name in zip(("", *way), way):
@@ -204,7 +204,7 @@ def _bounds(flow: Flow, of: Columns, ways: Sequence[Link], sojourns: Sojourns, e
     since_us = np.where(known, t_us[at], float(flow.start_us))
     again = of["total_retrans"] - np.where(known, of["total_retrans"][at], 0)
     old = (1 - _GAIN) ** ((delivered - np.where(known, delivered[at], 0)) / batch)
-    header = ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
+    header = ip.ETHERNET_BYTES + evidence.network.header_bytes() + ip.TCP_BYTES
     full = header + ip.TIMESTAMP_BYTES + float(of["mss"].max())
     # the first round trip is that of the request, which is no longer than an acknowledgement
     first_us = sum(wires.least_delay_us(link) + header * 8e6 / varying.most(link, "rate_bps") for link in ways)

@@ -123,7 +123,7 @@ def _carried(link: Link, samples: pd.DataFrame, clock: str) -> Finding:
     A queue that is not empty at two samples may have been in between, and the link have carried less. It was not if
     there was more in it than the link carries until the next sample.
     """
-    name, worst, checked_us, frame_bytes = link.name, 0.0, 0.0, ip.mtu_of(link) + ip.ETHERNET_BYTES
+    name, worst, checked_us, frame_bytes = link.name, 0.0, 0.0, link.mtu_bytes + ip.ETHERNET_BYTES
     waiting = samples["backlog_bytes"] > 0
     until_next_us = -samples["t_us"].diff(-1)
     carries = [varying.mean_rate_bps(link, at_us, at_us + wait_us) * wait_us / 8e6 + frame_bytes if wait_us > 0

@@ -6,7 +6,6 @@ They count for whole namespaces, over the whole run: no connection, however shor
 from collections.abc import Iterator, Mapping
 
 from testbed.checks import Evidence, Finding
-from testbed.core import ip
 from testbed.core.guest_files import NodeCounters
 from topologies.links import wires
 
@@ -49,7 +48,7 @@ _REORDERED, _REORDERED_FEW = 1e-4, 2
 def _large(counters: Mapping[str, NodeCounters], evidence: Evidence) -> Iterator[Finding]:
     """Each segment of TCP is a packet of IP, unless the host hands several over at once for its device to cut."""
     wanted = {node.name for node in evidence.network.nodes if node.has("gso") and node.gso}
-    requests = "Ip6OutRequests" if ip.version(evidence.network) == 6 else "IpOutRequests"
+    requests = "Ip6OutRequests" if evidence.network.ip_version == 6 else "IpOutRequests"
     for node, values in counters.items():
         segments, packets = values.get("TcpOutSegs"), values.get(requests)
         if node not in wanted and segments and packets and segments[-1] > packets[-1]:
@@ -71,7 +70,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         totals[name] = max(0, totals.get(name, 0) - totals.get(refused, 0))
     bad = 0
     network = evidence.network
-    one_mtu = len({ip.mtu_of(link) for link in (*network.links, *network.cells)}) <= 1
+    one_mtu = len({link.mtu_bytes for link in network.links} | {cell.mtu_bytes for cell in network.cells}) <= 1
     for what, names in {**NEVER, **({"packets were too large for a link": _TOO_LARGE} if one_mtu else {})}.items():
         met = {name: totals[name] for name in names if totals.get(name)}
         if met:

@@ -17,7 +17,7 @@ import numpy as np
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, interval_us, of_links
 from testbed.checks._sockets import ends_of
-from testbed.core import ip, steadiness
+from testbed.core import steadiness
 from topologies.links import varying
 from traffic.workload.records import Flow
 
@@ -180,7 +180,7 @@ def _of_links(flows: Sequence[Flow], evidence: Evidence, settled_us: float, in_s
         if after and abs(change := sent.rate(from_us, to_us) / after - 1) > _LIMIT:
             yield f"the throughput of {name} by {change:+.0%}"
         waited, waits_after = waits.rate(from_us, to_us), waits.rate(settled_us, to_us)
-        if max(waited, waits_after) > _LEAST_PACKETS * ip.frame_bytes(evidence.network) \
+        if max(waited, waits_after) > _LEAST_PACKETS * evidence.network.frame_bytes() \
                 and abs(waited / max(waits_after, 1) - 1) > _LIMIT:
             yield f"the queueing delay at {name} by {waited / max(waits_after, 1) - 1:+.0%}"
         lost, before = (drops.rate(from_us, until) * (until - from_us) for until in (to_us, settled_us))

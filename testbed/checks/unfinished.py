@@ -16,7 +16,7 @@ import numpy as np
 from testbed.checks import Evidence, Finding
 from testbed.checks._free import free_bps
 from testbed.checks._measured import connections_of_sources
-from testbed.core import ip, replayed
+from testbed.core import replayed
 from traffic.workload.records import Flow
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _slow(connections: pd.DataFrame, flows: Mapping[int, Flow], evidence: Eviden
     of_ways = {(side, source): min((of_links[name] for name in flow.way(back) if name in of_links), default=math.inf)
                for source, flow in flows.items() for side, back in (("i", False), ("a", True))}
     share_bps = np.array([of_ways[side, source] for side, source in zip(units["side"], units["source"])], dtype=float)
-    rounds = 2 + np.log2(1 + units["bytes"] / (_INITIAL_WINDOW * ip.segment_bytes(evidence.network)))
+    rounds = 2 + np.log2(1 + units["bytes"] / (_INITIAL_WINDOW * evidence.network.segment_bytes()))
     rtt_us = units["source"].map({source: flow.base_rtt_us for source, flow in flows.items()})
     limited = units[share_bps > 0]
     takes_us = (rounds * rtt_us)[share_bps > 0] + limited["bytes"] * 8e6 / share_bps[share_bps > 0]

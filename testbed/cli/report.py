@@ -130,7 +130,7 @@ def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
     from analysis.pages import suite_report
     suite = suite_report.read(folder, arguments.margin)
     if not any(part.experiment for part in suite.parts):
-        raise RunFailed("; ".join(f"{part.name}: {part.problem or part.description['not_run']}" for part in suite.parts)
+        raise RunFailed("; ".join(f"{part.name}: {part.problem or part.description.not_run}" for part in suite.parts)
                         + f": the report in {folder} was left as it is")
     print(suite_report.write(suite, folder))
     problems = {part.name: part.problem for part in suite.parts if part.problem}

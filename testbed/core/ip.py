@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What IPv4 and IPv6 differ in: headers, what a packet has room for, and how endpoints are written.
 
-Only plain values here: guest, traffic, checks and analysis use it. A network (raw/network.json) without `ip_version`
-is one of IPv4.
+Only plain values here: guest, traffic, checks and analysis use it.
 """
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping
-
-TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
-if TYPE_CHECKING:
-    from typing import Any
 
 VERSIONS = (4, 6)
 ETHERNET_BYTES, UDP_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 14, 8, 20, 12
@@ -25,38 +19,9 @@ _HEADER_BYTES = {4: 20, 6: 40}
 _PREFIX_BITS = {4: 24, 6: 64}
 
 
-def version(network: Mapping[str, Any]) -> int:
-    """4 or 6."""
-    return int(network.get("ip_version", 4))
-
-
-def mtu_of(link: Mapping[str, Any]) -> int:
-    """The largest packet that a link carries."""
-    return int(link.get("mtu_bytes", MTU_BYTES))
-
-
-def mtu_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
-    """The largest packet that all links and radios carry, or the links of these names and all radios."""
-    if crossed is None:
-        return int(network.get("mtu_bytes", MTU_BYTES))
-    names = set(crossed)
-    return min([mtu_of(link) for link in network["links"] if link["name"] in names]
-               + [cell["mtu_bytes"] for cell in network.get("cells", ())], default=MTU_BYTES)
-
-
-def frame_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
-    """The same as a link counts it."""
-    return mtu_bytes(network, crossed) + ETHERNET_BYTES
-
-
-def header_bytes(network: Mapping[str, Any]) -> int:
+def header_bytes(version: int = 4) -> int:
     """Of IP."""
-    return _HEADER_BYTES[version(network)]
-
-
-def more_bytes(network: Mapping[str, Any]) -> int:
-    """By how much the header is larger than that of IPv4."""
-    return header_bytes(network) - _HEADER_BYTES[4]
+    return _HEADER_BYTES[version]
 
 
 def udp_header_bytes(of: str) -> int:
@@ -64,14 +29,14 @@ def udp_header_bytes(of: str) -> int:
     return _HEADER_BYTES[version_of(of)] + UDP_BYTES
 
 
-def segment_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
+def segment_bytes(version: int = 4, packet_bytes: int = MTU_BYTES) -> int:
     """Payload of a full TCP segment with time stamps."""
-    return mtu_bytes(network, crossed) - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
+    return packet_bytes - header_bytes(version) - TCP_BYTES - TIMESTAMP_BYTES
 
 
-def datagram_bytes(network: Mapping[str, Any]) -> int:
+def datagram_bytes(version: int = 4, packet_bytes: int = MTU_BYTES) -> int:
     """Payload of a full packet of UDP."""
-    return mtu_bytes(network) - header_bytes(network) - UDP_BYTES
+    return packet_bytes - header_bytes(version) - UDP_BYTES
 
 
 def version_of(address: str) -> int:

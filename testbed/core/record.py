@@ -18,7 +18,7 @@ raises DamagedRun with file and key. Objects within objects are records, too:
         radio = Perhaps(Radio)          # {...}, null or missing
         hosts = MapOf(Host)             # {name: {...}}
 """
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from testbed.core.errors import DamagedRun
@@ -110,14 +110,14 @@ class Named(dict[str, _Value]):
         raise DamagedRun(f"{self._file}: key {key!r} is missing")
 
 
-class Record(Mapping[str, Any]):
+class Record:
     """An object of a JSON file. It is a view: the dictionary stays the same one."""
     __slots__ = ("__dict__", "_file", "_made")
     _file: str
     #: {key: (what the file has, records of it)}
     _made: dict[str, tuple[object, Sized]]
 
-    def __init__(self, content: Mapping[str, object], file: str = "") -> None:
+    def __init__(self, content: "Mapping[str, object] | Record", file: str = "") -> None:
         if not isinstance(content, dict):
             content, file = (content.__dict__, file or content._file) if isinstance(content, Record) else (
                 dict(content), file)
@@ -153,21 +153,10 @@ class Record(Mapping[str, Any]):
         """The list of objects `key` as records of a kind."""
         return [kind(one, self._file) for one in getattr(self, key)]
 
-    # as long as some code looks records up as dictionaries
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self, key)
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.content() == cast(Record, other).content()
 
-    def get(self, key: str, default: Any = None) -> Any:
-        return getattr(self, key) if key in self.__dict__ else default
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.__dict__
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.__dict__)
-
-    def __len__(self) -> int:
-        return len(self.__dict__)
+    __hash__ = None                     # type: ignore[assignment]
 
 
 def plain(value: object) -> object:

@@ -72,7 +72,7 @@ def _thresholds(network: Network, description: Description) -> dict[str, object]
 
 def echo_bytes(network: Description) -> int:
     """Size of the frame of an echo."""
-    return ip.ETHERNET_BYTES + ip.header_bytes(network) + _ICMP_BYTES + PING_PAYLOAD_BYTES
+    return ip.ETHERNET_BYTES + network.header_bytes() + _ICMP_BYTES + PING_PAYLOAD_BYTES
 
 
 def covering(paths: Sequence[Path]) -> Sequence[Path]:
@@ -188,7 +188,7 @@ def _saturate(network: Network, link: Link, description: Description, work_dir: 
         if sender.local:
             source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
         threads.append(threading.Thread(target=blast, args=(
-            source, (sender.address, _BLAST_PORT), bytes(ip.datagram_bytes(description)), stop, plan.interval_s,
+            source, (sender.address, _BLAST_PORT), bytes(description.datagram_bytes()), stop, plan.interval_s,
             plan.at_once)))
     with network.in_namespace(link.from_node):
         qdisc = Qdisc(link.ifindex)

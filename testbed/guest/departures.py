@@ -12,7 +12,6 @@ import pathlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from testbed.core import ip
 from testbed.probes import sojourn
 from topologies import queues
 from topologies.links.records import Link, Network
@@ -49,7 +48,7 @@ def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Network) -> 
     """Add to checks.json what links carried and queues held while they were overloaded (outside of the guest)."""
     from testbed.core.files import write_json
     measured = json.loads(checks.read_text(encoding="utf-8"))
-    links, frame_bytes = {link.name: link for link in network.links}, ip.frame_bytes(network)
+    links, frame_bytes = {link.name: link for link in network.links}, network.frame_bytes()
     for one in measured["bottlenecks"]:
         folder, link = _folder(work_dir, links[one["link"]]), links[one["link"]]
         if not folder.exists():

@@ -9,7 +9,6 @@ import dataclasses
 import math
 import operator
 
-from testbed.core import ip
 from topologies.links.records import Link, Network
 
 #: packets over which the rate is measured: one more or less is a quarter of the tolerance of 0.1 %
@@ -60,7 +59,7 @@ class Plan:
 
 def frame_bits(network: Network) -> int:
     """Of a packet of the test on a link: the largest one that all links carry."""
-    return 8 * ip.frame_bytes(network)
+    return 8 * network.frame_bytes()
 
 
 def _holds_packets(link: Link, frame: int) -> int:

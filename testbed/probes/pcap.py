@@ -57,11 +57,11 @@ def validate(options: Options, network: Description) -> None:
     for name in options.nodes:
         if name not in known:
             raise fields.FieldError("nodes", f"no node {name}; there are: {', '.join(known)}")
-    headers = ip.ETHERNET_BYTES + ip.header_bytes(network) + ip.TCP_BYTES
+    headers = ip.ETHERNET_BYTES + network.header_bytes() + ip.TCP_BYTES
     if options.snap_bytes < headers:
-        raise fields.FieldError("snap", f"at least {headers} B expected, which Ethernet, IPv{ip.version(network)} and "
+        raise fields.FieldError("snap", f"at least {headers} B expected, which Ethernet, IPv{network.ip_version} and "
                                         "TCP take")
-    largest = ip.ETHERNET_BYTES + max(map(ip.mtu_of, network.links), default=ip.MTU_BYTES)
+    largest = ip.ETHERNET_BYTES + max((link.mtu_bytes for link in network.links), default=ip.MTU_BYTES)
     if options.snap_bytes > largest:
         raise fields.FieldError("snap", f"at most {largest} B expected, the largest frame of the network's links")
 

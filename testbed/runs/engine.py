@@ -24,7 +24,7 @@ from testbed.runs.plan import Plan
 from testbed.scenario.ccas import Module
 from testbed.scenario.scenario import Resolved
 from topologies.links.records import Network
-from traffic.workload.records import Variant
+from traffic.workload.records import Variant, Workload
 
 #: called with (phase, experiment time in us) while a run goes on
 OnProgress = Callable[[str, int], None]
@@ -248,9 +248,9 @@ def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, shared_d
                            seed=plan.seed, timing=plan.timing, shared_dir=shared_dir, report=report)
 
 
-def write_workload(workload: Mapping[str, object], raw_dir: pathlib.Path) -> None:
+def write_workload(workload: Workload, raw_dir: pathlib.Path) -> None:
     """raw/workload.json: the workload without the programs of it."""
-    write_json(raw_dir / "workload.json", {key: value for key, value in workload.items() if key != "programs"})
+    write_json(raw_dir / "workload.json", {key: value for key, value in workload.content().items() if key != "programs"})
 
 
 def _packages(folder: pathlib.Path) -> list[pathlib.Path]:

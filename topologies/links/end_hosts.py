@@ -7,7 +7,7 @@ a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest
 import dataclasses
 from collections.abc import Collection, Iterable
 
-from testbed.core import fields, ip
+from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies.links import varying
 from topologies.links.records import Link, Network, Node
@@ -112,7 +112,7 @@ def packet_time_us(network: Network, ways: Iterable[Collection[str]]) -> int:
     As much jitter keeps flows from locking into phases (docs/howto/hosts.md); no more than jitter can be.
     """
     rates_bps = {link.name: varying.nominal_bps(link) for link in network.links}
-    times_us = [ip.frame_bytes(network, way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]
+    times_us = [network.frame_bytes(way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]
     return min(round(max(times_us, default=0)), _SECOND_US)
 
 

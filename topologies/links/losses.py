@@ -30,7 +30,7 @@ def filters(device: str, lose_segments: Sequence[int], lose_copies: int, ip_vers
     of a row of them only the first of 256 packets reaches the drop. (A policer whose bucket holds one
     packet would do, too, but count bytes, and lose another copy when the bucket has filled again.)
     """
-    size = ip.segment_bytes({"ip_version": ip_version, "mtu_bytes": mtu_bytes})
+    size = ip.segment_bytes(ip_version, mtu_bytes)
     once = "action gact pipe random determ continue 2 " * _HALVINGS + "action gact drop"
     if ip_version == 6:
         # where its header has the length of what follows and the next header, and TCP its sequence number

@@ -4,7 +4,7 @@
 `topologies.resolve` makes it, hosts put in what is theirs (topologies/links/end_hosts.py), the guest builds from it,
 and probes, traffic, checks and analysis read it.
 """
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.core import ip
 from testbed.core.record import ListOf, Perhaps, Record
@@ -203,3 +203,31 @@ class Network(Record):
     links = ListOf(Link)
     paths = ListOf(Path)
     cells = ListOf(Cell, ())
+
+    def packet_bytes(self, crossed: Iterable[str] | None = None) -> int:
+        """The largest packet that all links and radios carry, or the links of these names and all radios."""
+        if crossed is None:
+            return self.mtu_bytes
+        names = set(crossed)
+        return min([*(link.mtu_bytes for link in self.links if link.name in names),
+                    *(cell.mtu_bytes for cell in self.cells)], default=ip.MTU_BYTES)
+
+    def frame_bytes(self, crossed: Iterable[str] | None = None) -> int:
+        """The same as a link counts it."""
+        return self.packet_bytes(crossed) + ip.ETHERNET_BYTES
+
+    def header_bytes(self) -> int:
+        """Of IP."""
+        return ip.header_bytes(self.ip_version)
+
+    def more_bytes(self) -> int:
+        """By how much the header is larger than that of IPv4."""
+        return self.header_bytes() - ip.header_bytes()
+
+    def segment_bytes(self, crossed: Iterable[str] | None = None) -> int:
+        """Payload of a full TCP segment with time stamps."""
+        return ip.segment_bytes(self.ip_version, self.packet_bytes(crossed))
+
+    def datagram_bytes(self) -> int:
+        """Payload of a full packet of UDP."""
+        return ip.datagram_bytes(self.ip_version, self.packet_bytes())

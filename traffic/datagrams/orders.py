@@ -71,11 +71,11 @@ def uses_ccas(_section: object) -> bool:
 
 def fits(packet_bytes: int, network: Network, ways: Sequence[routes.Route]) -> None:
     """FieldError if packets of this size have no room for headers, number and instant, or find none on their ways."""
-    least = _LEAST_HEADER_BYTES + ip.more_bytes(network) + HEADER.size
+    least = _LEAST_HEADER_BYTES + network.more_bytes() + HEADER.size
     if packet_bytes < least:
-        raise FieldError("packet", f"must be at least {least} bytes over IPv{ip.version(network)}, not {packet_bytes}")
+        raise FieldError("packet", f"must be at least {least} bytes over IPv{network.ip_version}, not {packet_bytes}")
     for way in ways:
-        if packet_bytes > (most := ip.mtu_bytes(network, (*way.hops, *way.hops_back))):
+        if packet_bytes > (most := network.packet_bytes((*way.hops, *way.hops_back))):
             raise FieldError("packet", f"must be at most {most} B, the MTU from {way.sender} to {way.receiver}, not "
                                        f"{packet_bytes} B")
 

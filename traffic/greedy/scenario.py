@@ -44,7 +44,7 @@ _PRELOAD = "iperf3-preload.so"
 _STOPS = 1
 _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
 #: payload of a frame of 1514 bytes over IPv4
-SEGMENT_BYTES = ip.segment_bytes({})
+SEGMENT_BYTES = ip.segment_bytes()
 #: what the kernel takes for TCP_MAXSEG, without the time stamp
 MOST_SEGMENT_BYTES = 32767 - ip.TIMESTAMP_BYTES
 #: Linux raises smaller limits of a window (SOCK_MIN_RCVBUF / 2)
@@ -86,15 +86,15 @@ class Section:
 
     def segments(self, network: Network) -> set[int]:
         """Payload of full segments on the component's paths."""
-        return {ip.segment_bytes(network, (*way.hops, *way.hops_back)) for way in routes.find(network, self.paths)}
+        return {network.segment_bytes((*way.hops, *way.hops_back)) for way in routes.find(network, self.paths)}
 
 
 def check_segment(field: str, segment_bytes: int, network: Network, way: routes.Route) -> None:
     """FieldError if the packets of a path have no room for so much payload."""
     crossed = (*way.hops, *way.hops_back)
-    if segment_bytes > (most := ip.segment_bytes(network, crossed)):
-        raise FieldError(field, f"at most {most} B of payload fit into a packet of {ip.mtu_bytes(network, crossed)} B "
-                                f"over IPv{ip.version(network)}, not {segment_bytes}")
+    if segment_bytes > (most := network.segment_bytes(crossed)):
+        raise FieldError(field, f"at most {most} B of payload fit into a packet of {network.packet_bytes(crossed)} B "
+                                f"over IPv{network.ip_version}, not {segment_bytes}")
 
 
 def validate(section: Section, component: Component, network: Network, timing: Timing) -> None:

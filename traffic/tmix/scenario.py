@@ -42,7 +42,7 @@ import shutil
 from collections.abc import Mapping
 from typing import TypedDict, cast
 
-from testbed.core import fields, ip
+from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
 from testbed.core.timing import Timing
@@ -219,7 +219,7 @@ def _reverse(section: Section, network: Network) -> list[str]:
 def _mtu_bytes(found: list[routes.Route], network: Network) -> int:
     """The largest packet on the paths of sources. FieldError if they differ: the load is counted in packets of one
     size."""
-    known = {ip.mtu_bytes(network, (*route.hops, *route.hops_back)) for route in found}
+    known = {network.packet_bytes((*route.hops, *route.hops_back)) for route in found}
     if len(known) > 1:
         raise FieldError("paths", f"paths of one MTU expected, not of {' and '.join(map(str, sorted(known)))} B: a "
                                   "component for each")
@@ -306,7 +306,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
         on_each=section.load_on == "each",
         load_of_all=None if section.load_of_all_percent is None else section.load_of_all_percent / 100,
-        ip_version=ip.version(context.network), mtu_bytes=_mtu_bytes(found, context.network),
+        ip_version=context.network.ip_version, mtu_bytes=_mtu_bytes(found, context.network),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
         bottlenecks[name].capacity_us for name in (*route.hops, *route.hops_back) if name in bottlenecks))

@@ -108,6 +108,6 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
 def probes(plan: Plan) -> Iterator[str]:
     """What is sampled, and how often."""
     for name, usual in _PROBES.items():
-        if name in plan.scenario["probes"]:
-            given = plan.scenario["probes"][name]
+        if name in plan.scenario.probes:
+            given = plan.scenario.probes[name] or {}
             yield line(name, **{key: given.get(key, default) for key, default in usual.items()})

@@ -99,16 +99,18 @@ class SimulatorEngine(EngineBase):
             yield FieldError("topology", f"engine {self.name} has no radios")
         if network.ip_version != 4:
             yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
-        yield from refusals.of_traffic(scenario["traffic"], self.name)
-        yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
+        yield from refusals.of_traffic(scenario.traffic, self.name)
+        yield from refusals.of_hosts(scenario.hosts, self.HOSTS, self.name)
         ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]
-        if "ecn" in self.HOSTS and ecn is not None and scenario["hosts"]["ecn"] not in ecn:
-            yield FieldError("hosts.ecn", f"engine {self.name} has no {scenario['hosts']['ecn']}; one of "
+        if "ecn" in self.HOSTS and ecn is not None and scenario.hosts["ecn"] not in ecn:
+            yield FieldError("hosts.ecn", f"engine {self.name} has no {scenario.hosts['ecn']}; one of "
                                           f"{', '.join(map(str, ecn))} expected")
-        for name, value in scenario["hosts"]["sysctls"].items():
+        sysctls = scenario.hosts["sysctls"]
+        assert isinstance(sysctls, dict)
+        for name, value in sysctls.items():
             if self._not_possible({name: value}):
                 yield FieldError(f"hosts.sysctls.{name}", self._cannot_set([f"{value}"]))
-        yield from refusals.of_links(scenario["topology"], network, self.NO_LINKS, self.QUEUES,
+        yield from refusals.of_links(scenario.topology, network, self.NO_LINKS, self.QUEUES,
                                      self.CHANGES, self.LIMITS, self.name)
 
     def refusal(self, variant: Variant) -> str:

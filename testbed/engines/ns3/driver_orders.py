@@ -31,5 +31,5 @@ def text(plan: Plan, work: Work, parts: Job, version: tuple[int, int]) -> str:
 def _ccas(plan: Plan, parts: Job, version: tuple[int, int]) -> Iterator[str]:
     """Congestion controls by their kernel names, with their parameters."""
     given = {**parts.builtin_parameters, **{module.name: module.parameters for module in parts.modules}}
-    for cca in dict.fromkeys(str(variant["kernel_cca"]) for variant in plan.variants):
+    for cca in dict.fromkeys(str(variant.kernel_cca) for variant in plan.variants):
         yield orders.line("cca", cca, **ccas.settings(cca, given.get(f"tcp_{cca}", {}), version))

@@ -59,7 +59,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         cpu_s = cpu.read_s()
         if now is not None and now != progress:
             progress, since_cpu_s, idle_s, computed_s = now, cpu_s, 0.0, cpu_s
-            on_progress(progress["phase"], progress["t_us"])
+            on_progress(progress.phase, progress.t_us)
         if ended:
             return
         if cpu_s - computed_s > COMPUTES_S:
@@ -67,12 +67,12 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         time_ns = clock.read_ns()
         if time_ns != moved_to_ns or time_ns is None:
             moved_to_ns, moved_at_cpu_s = time_ns, cpu_s
-        where = f"at {progress['t_us'] / 1e6:.0f} s ({progress['phase']})" if progress else "while starting"
+        where = f"at {progress.t_us / 1e6:.0f} s ({progress.phase})" if progress else "while starting"
         trouble = None
         if cpu_s - moved_at_cpu_s > STALL_CPU_S:
             trouble = f"virtual time stands still {where}: the guest has computed for {STALL_CPU_S} s of CPU time " \
                       "without end"
-        elif progress and progress["phase"] in _PROGRESSING and cpu_s - since_cpu_s > CREEP_CPU_S:
+        elif progress and progress.phase in _PROGRESSING and cpu_s - since_cpu_s > CREEP_CPU_S:
             trouble = f"virtual time creeps {where}: the guest has computed for {CREEP_CPU_S} s of CPU time " \
                       "without progress"
         elif cpu_s - since_cpu_s > STALL_S:

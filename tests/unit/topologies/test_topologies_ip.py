@@ -97,10 +97,10 @@ def test_other_versions_are_refused(version):
 
 def test_sizes():
     four, six = {}, {"ip_version": 6}
-    assert (ip.segment_bytes(four), ip.segment_bytes(six)) == (1448, 1428)
-    assert (ip.datagram_bytes(four), ip.datagram_bytes(six)) == (1472, 1452)
+    assert (four.segment_bytes(), six.segment_bytes()) == (1448, 1428)
+    assert (four.datagram_bytes(), six.datagram_bytes()) == (1472, 1452)
     assert (ip.udp_header_bytes("10.0.1.2"), ip.udp_header_bytes("fd00::1")) == (28, 48)
-    assert (ip.more_bytes(four), ip.more_bytes(six)) == (0, 20)
+    assert (four.more_bytes(), six.more_bytes()) == (0, 20)
 
 
 @pytest.mark.parametrize("address, text", [("10.0.1.2", "10.0.1.2:80"), ("fd00:0:0:1::2", "[fd00:0:0:1::2]:80")])

@@ -34,7 +34,7 @@ def test_of_all_links_or_of_one():
     assert jumbo["mtu_bytes"] == 9000 and {link["mtu_bytes"] for link in jumbo["links"]} == {9000}
     narrow = topologies.resolve(dumbbell({**_LINK, "mtu_bytes": 1500}, mtu_bytes=9000))
     assert "mtu_bytes" not in narrow
-    assert [ip.mtu_of(link) for link in narrow["links"]] == [1500, 1500, 9000, 9000, 9000, 9000]
+    assert [link.mtu_bytes for link in narrow["links"]] == [1500, 1500, 9000, 9000, 9000, 9000]
     assert topologies.resolve(topologies.complete(dumbbell(mtu_bytes=9000))) == jumbo
 
 
@@ -43,9 +43,9 @@ def test_segments_are_those_of_the_narrowest_link_on_the_path():
            "hosts": [{"router": 1}, {"router": 2}, {"router": 3}], "paths": ["n1-n3", "n2-n3"], "mtu_bytes": 9000}
     network = topologies.resolve(lot)
     narrow, wide = routes.find(records.Network(network), ["n3->n1", "n3->n2"])
-    assert (network["mtu_bytes"], ip.segment_bytes(network)) == (576, 524)
-    assert [ip.segment_bytes(network, (*way.hops, *way.hops_back)) for way in (narrow, wide)] == [524, 8948]
-    assert ip.segment_bytes(topologies.resolve({**dumbbell(mtu_bytes=9000), "ip": 6})) == 8928
+    assert (network["mtu_bytes"], network.segment_bytes()) == (576, 524)
+    assert [network.segment_bytes((*way.hops, *way.hops_back)) for way in (narrow, wide)] == [524, 8948]
+    assert topologies.resolve({**dumbbell(mtu_bytes=9000), "ip": 6}).segment_bytes() == 8928
 
 
 def test_a_queue_counts_its_own_packets():

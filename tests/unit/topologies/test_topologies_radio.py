@@ -122,7 +122,7 @@ def test_low_rate_stations_have_ipv6_and_its_smallest_packets():
     station = network["cells"][0]["stations"][1]
     assert station == {"node": "n2", "device": "n2-lowpan0", "address": "fd00:0:0:1::2", "x_mm": 20_000, "y_mm": 0,
                        "mac": "02:00:00:00:a1:54:00:01"}
-    assert ip.segment_bytes(network) == 1280 - 40 - 20 - 12
+    assert network.segment_bytes() == 1280 - 40 - 20 - 12
     assert topologies.kernel_options(network) == ["wireless"]
 
 

@@ -250,7 +250,8 @@ def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, shared_d
 
 def write_workload(workload: Workload, raw_dir: pathlib.Path) -> None:
     """raw/workload.json: the workload without the programs of it."""
-    write_json(raw_dir / "workload.json", {key: value for key, value in workload.content().items() if key != "programs"})
+    kept = {key: value for key, value in workload.content().items() if key != "programs"}
+    write_json(raw_dir / "workload.json", kept)
 
 
 def _packages(folder: pathlib.Path) -> list[pathlib.Path]:

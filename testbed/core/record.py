@@ -153,8 +153,33 @@ class Record:
         """The list of objects `key` as records of a kind."""
         return [kind(one, self._file) for one in getattr(self, key)]
 
+    if not TYPE_CHECKING:               # tests look keys up, too; mypy refuses that elsewhere
+        def __getitem__(self, key):
+            return getattr(self, key)
+
+        def get(self, key, default=None):
+            return getattr(self, key) if key in self.__dict__ else default
+
+        def keys(self):
+            return self.__dict__.keys()
+
+        def items(self):
+            return [(key, getattr(self, key)) for key in self.__dict__]
+
+        def values(self):
+            return [getattr(self, key) for key in self.__dict__]
+
+        def __contains__(self, key):
+            return key in self.__dict__
+
+        def __iter__(self):
+            return iter(self.__dict__)
+
+        def __len__(self):
+            return len(self.__dict__)
+
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.content() == cast(Record, other).content()
+        return self.content() == plain(other)
 
     __hash__ = None                     # type: ignore[assignment]
 

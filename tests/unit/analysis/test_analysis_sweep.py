@@ -15,6 +15,7 @@ from analysis.read import tcp
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
 from tests.unit.analysis import fixture
+from traffic.workload.records import Flow
 
 DOWN = "right_to_left"
 LIMIT, KIND = "topology.central.queue.limit", "topology.central.queue.kind"
@@ -136,7 +137,7 @@ def test_a_flow_has_the_round_trip_time_that_all_points_have(tmp_path, monkeypat
                                     shapes={"reno": QUICK}, flows=[fixture.flow(1, 10_000, "reno")])
     assert columns._flow_labels(Experiment(path)) == {1: ", 8 ms"}
     monkeypatch.setattr(tcp, "listed_flows", lambda run: [
-        fixture.flow(1, 10_000, "reno", base_rtt_us=8000 if "limit10" in run.name else 40_000)])
+        Flow(fixture.flow(1, 10_000, "reno", base_rtt_us=8000 if "limit10" in run.name else 40_000))])
     assert columns._flow_labels(Experiment(path)) == {}
 
 

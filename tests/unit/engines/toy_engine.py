@@ -13,6 +13,7 @@ from testbed.core import raw_files, raw_tables
 from testbed.core.files import write_json
 from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Option, Problem, Report, write_workload
 from testbed.runs.plan import Plan
+from traffic.workload.records import Workload
 
 
 class Engine(EngineBase):
@@ -45,7 +46,7 @@ class Engine(EngineBase):
         raw_dir.mkdir()
         (folder / "log.txt").write_text("nothing happened\n")
         workload = json.loads((workload_dir / "workload.json").read_text())
-        write_workload(workload, raw_dir)
+        write_workload(Workload(workload), raw_dir)
         write_json(raw_dir / "network.json", plan.scenario["network"])
         raw_files.write_table(pd.DataFrame([
             {"t_us": t_us, "link": link["name"], "sent_bytes": link["rate_bps"] * t_us // 8_000_000,

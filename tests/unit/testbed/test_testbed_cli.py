@@ -185,7 +185,7 @@ def test_run_with_options(tmp_path, carried_out):
     assert (plan.subject, plan.seed, jobs, again, keep_work) == ("bbr", 5, 1, True, True)
     assert plan.scenario["traffic"][0]["flows"] == 2 and plan.timing.test_us == 10**6
     assert plan.scenario["hosts"]["ecn"] == 1 and list(plan.scenario["probes"]) == ["queue"]
-    (record,) = (tmp_path / "results").glob("small-load85-quick-set*-kernel6.12/experiment.json")
+    (record,) = (tmp_path / "results").glob("small-load85-quick-ecn1-kernel6.12/experiment.json")
     assert json.loads(record.read_text())["kernel_spec"] == "6.12"
 
 

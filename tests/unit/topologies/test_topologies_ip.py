@@ -11,6 +11,7 @@ from testbed.core import ip
 from testbed.core.fields import FieldError
 from topologies.base.wireless import WirelessTopo
 from topologies.links import losses
+from topologies.links.records import Network
 from topologies.linux.network import interface
 
 _LINK = {"rate_bps": 10**7, "delay_us": 5000}
@@ -96,7 +97,7 @@ def test_other_versions_are_refused(version):
 
 
 def test_sizes():
-    four, six = {}, {"ip_version": 6}
+    four, six = Network({}), Network({"ip_version": 6})
     assert (four.segment_bytes(), six.segment_bytes()) == (1448, 1428)
     assert (four.datagram_bytes(), six.datagram_bytes()) == (1472, 1452)
     assert (ip.udp_header_bytes("10.0.1.2"), ip.udp_header_bytes("fd00::1")) == (28, 48)

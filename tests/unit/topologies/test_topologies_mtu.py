@@ -5,7 +5,6 @@ import re
 import pytest
 
 import topologies
-from testbed.core import ip
 from testbed.core.fields import FieldError
 from testbed.engines._simulators import refusals
 from testbed.guest import overload

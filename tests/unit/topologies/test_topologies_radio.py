@@ -7,7 +7,6 @@ import pytest
 
 import topologies
 from testbed import PROJECT_DIR
-from testbed.core import ip
 from testbed.core.fields import FieldError
 from topologies import standards
 from topologies.links.records import Cell, Path

@@ -129,6 +129,9 @@ class Record:
             """What is asked for and is not there."""
             if key.startswith("_"):
                 raise AttributeError(key)
+            if not any(key in vars(kind).get("__annotations__", ()) for kind in type(self).__mro__):
+                raise AttributeError(f"{type(self).__name__} has no {key!r}"
+                                     + (f", nor has {self._file}" if self._file else ""))
             self._lacks(key)
 
     def _lacks(self, key: str) -> NoReturn:

@@ -140,8 +140,9 @@ class YamlFile:
             if isinstance(at, list):
                 number = _number_of(at, part)
                 if number is None:
+                    named = ", ".join(filter(None, element_names(at)))
                     raise self._refused_key(origin, f"{around} has no element {part!r}; it has: "
-                                                    f"{', '.join(filter(None, element_names(at))) or len(at)}")
+                                                    f"{named or f'1 to {len(at)}' if at else 'none'}")
                 index: int | str = number - 1
             elif isinstance(at, dict) and part:
                 index = part

@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import TypedDict, cast
 
+from testbed.core import derived
 from testbed.core.run_files import RunRecord
 from testbed.runs.store import RUNS, Store, read_record
 
@@ -219,7 +220,7 @@ def _experiment_dirs(results: pathlib.Path) -> list[pathlib.Path]:
 def _stamp(run_dir: pathlib.Path) -> str:
     """What changes whenever the files that a row is made from are written again."""
     stamps = []
-    for name in ("plan.json", "run.json", "verdict.json", "environment.json"):
+    for name in ("plan.json", "run.json", "verdict.json", "environment.json", derived.NAME):
         try:
             stamps.append(str((run_dir / name).stat().st_mtime_ns))
         except OSError:
@@ -233,8 +234,11 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
     record = read_record(run_dir)
     labels = plan.get("labels") if isinstance(plan.get("labels"), dict) else {}
     assert isinstance(labels, dict)
+    said = verdict.get("verdict")
+    if said == "valid" and derived.errors_of(derived.noted(run_dir, "metrics.csv")):
+        said = "suspect"            # as whoever reads the verdict is told (testbed/checks)
     values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"),
-              "point": labels.get("point"), "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
+              "point": labels.get("point"), "status": "damaged", "error": None, "verdict": said,
               "kernel": _object(run_dir / "environment.json").get("kernel_release") or None, "stamp": stamp,
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
               **{key: vars(record or RunRecord({})).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}

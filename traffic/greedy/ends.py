@@ -19,21 +19,24 @@ if TYPE_CHECKING:
         bytes: int
         gap_ns: int
 
-    class Order(TypedDict):
-        """What a program is told of an end of a flow; what each key means: flows.py."""
+    class Numbered(TypedDict):
+        """What every end of a flow knows."""
         flow: int
+
+    class Order(Numbered, total=False):
+        """What a program is told of an end of a flow; what each key means: flows.py."""
         address: str
         port: int
         cca: str | None
         start_us: int
         stop_us: int
-        peer: NotRequired[str]
-        bytes: NotRequired[int]
-        maxseg: NotRequired[int]
-        window_bytes: NotRequired[int]
-        sequence_start: NotRequired[int]
-        bursts_us: NotRequired[list[tuple[int, int]]]
-        pace: NotRequired[Pace]
+        peer: str
+        bytes: int
+        maxseg: int
+        window_bytes: int
+        sequence_start: int
+        bursts_us: list[tuple[int, int]]
+        pace: Pace
 
     class Job(TypedDict):
         """The orders of a program."""

@@ -23,6 +23,12 @@ def test_a_record_has_what_the_file_says_then_defaults_and_else_names_file_and_k
         Point({"y": 1}, "raw/points.json").x
 
 
+def test_what_no_class_declares_is_a_mistake_of_the_code_and_not_of_the_file():
+    with pytest.raises(AttributeError, match="Point has no 'z', nor has raw/points.json"):
+        Point({"x": 1}, "raw/points.json").z
+    assert Point({"x": 1, "z": 3}).z == 3
+
+
 def test_objects_in_lists_are_records_and_come_out_as_they_went_in():
     workload = Workload(CONTENT, "raw/workload.json")
     assert isinstance(workload.flows[0], Flow) and workload.flows[0].hops == ["a"]

@@ -69,7 +69,7 @@ def test_the_commands(copy: pathlib.Path) -> None:
     report = copy / "results/slow-line-bufferlong/report"
     assert (report / "figures/queue_length.svg").exists()
     assert "<th>largest window<br>" in (report / "index.html").read_text()
-    queued = next((copy / "results").glob("*-set*/runs/cubic-seed1"))
+    queued = copy / "results/slow-line-bufferlong-kindsfb/runs/cubic-seed1"
     assert json.loads((queued / "plan.json").read_text())["scenario"]["topology"]["central"]["left_to_right"][
         "queue"]["kind"] == "sfb"
     assert _leaves_what_it_should(queued) == "valid"

@@ -71,6 +71,15 @@ def test_a_damaged_verdict_is_told(results):
     assert [run["verdict"] for run in index.runs(results, said.append)] == [None] and len(said) == 1
 
 
+def test_a_metric_that_failed_makes_a_valid_run_suspect(results):
+    assert index.runs(results)[0]["verdict"] == "valid"
+    noted = {"metrics.csv": {"errors": [{"where": "metric mine", "message": "KeyError", "traceback": ""}]}}
+    (results / "runs" / ID / "derived.json").write_text(json.dumps(noted))
+    assert index.runs(results)[0]["verdict"] == "suspect"
+    (results / "runs" / ID / "verdict.json").write_text('{"verdict": "invalid"}')
+    assert index.runs(results)[0]["verdict"] == "invalid"
+
+
 def test_it_follows_what_is_done_by_hand(results):
     said = []
     listed(results, "one", ID)

@@ -7,7 +7,7 @@ does not know: such keys have a value here, or a comment says so.
 """
 from collections.abc import Mapping, Sequence
 
-from testbed.core.record import ListOf, MapOf, Perhaps, Record
+from testbed.core.record import Direction, ListOf, MapOf, Perhaps, Record
 
 #: {counter as nstat names it: its values at the readings}
 NodeCounters = Mapping[str, Sequence[int]]
@@ -16,7 +16,7 @@ NodeCounters = Mapping[str, Sequence[int]]
 # -- counters.json -------------------------------------------------------------------------------
 
 
-class LinkCounters(Record):
+class LinkCounters(Direction):
     """Of one direction of a link: queue, device, and the wire behind it.
 
     sent + dropped + queued is what reached the queue. What is lost where the wire begins (lose_segments, a
@@ -37,16 +37,6 @@ class LinkCounters(Record):
     chosen_dropped_packets: int = 0
     #: that the wire let go before others
     wire_early_packets: int
-
-    @property
-    def from_node(self) -> str:
-        """The node that sends."""
-        return str(getattr(self, "from"))
-
-    @property
-    def to_node(self) -> str:
-        """The node that receives."""
-        return str(getattr(self, "to"))
 
 
 class StationCounters(Record):

@@ -187,6 +187,23 @@ class Record:
     __hash__ = None                     # type: ignore[assignment]
 
 
+class Direction(Record):
+    """Of one direction of a link: its two nodes, which files call by words that Python keeps for itself."""
+
+    @property
+    def from_node(self) -> str:
+        """The node that sends."""
+        return self._node("from")
+
+    @property
+    def to_node(self) -> str:
+        """The node that receives."""
+        return self._node("to")
+
+    def _node(self, key: str) -> str:
+        return str(self.__dict__[key]) if key in self.__dict__ else self._lacks(key)
+
+
 def plain(value: object) -> object:
     """Records in lists and dictionaries, and those themselves, as plain ones; also as `default` of json.dumps."""
     if isinstance(value, Record):

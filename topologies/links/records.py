@@ -7,7 +7,7 @@ and probes, traffic, checks and analysis read it.
 from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.core import ip
-from testbed.core.record import ListOf, Perhaps, Record
+from testbed.core.record import Direction, ListOf, Perhaps, Record
 
 
 class Node(Record):
@@ -86,7 +86,7 @@ class Retransmission(Record):
     attempts: int
 
 
-class Link(Record):
+class Link(Direction):
     """One direction of a link. Rates are layer 2 (Ethernet header, no FCS)."""
     name: str
     direction: str
@@ -133,16 +133,6 @@ class Link(Record):
     packet_cost_us: int
     gso: bool = False
     gro: bool = False
-
-    @property
-    def from_node(self) -> str:
-        """The node that sends."""
-        return str(getattr(self, "from"))
-
-    @property
-    def to_node(self) -> str:
-        """The node that receives."""
-        return str(getattr(self, "to"))
 
     @property
     def limit(self) -> int:

@@ -33,6 +33,8 @@ _SYNS = "TcpExtTCPSynRetrans"
 _SYN_BYTES = 1
 #: what a receiver's program may leave unread when it is stopped, beside a window: two reads of 128 kB
 _UNREAD_BYTES = 1 << 18
+#: no radio is faster
+_AIR_BPS = 10**11
 #: of the segments of a flow that sends all it can: those that a write did not fill; and SYN, FIN and the like
 _PARTIAL, _FEW = 0.01, 4
 _RISING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans", "total_retrans", "delivered")
@@ -144,15 +146,16 @@ def _programs(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns], evi
         acked, last_us = sender["bytes_acked"][-1], min(sender["t_us"][-1], receiver["t_us"][-1])
         window = max(0.0, float((sender["bytes_sent"] - sender["bytes_retrans"] - sender["bytes_acked"]).max()))
         end_us = min(flow.stop_us, evidence.timing.duration_us)
-        rate_bps = min((rates[name] for name in flow.hops if name in rates), default=float("inf"))
-        later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow.hops[-1], counters)
+        rate_bps = min((rates[name] for name in flow.hops if name in rates), default=_AIR_BPS)
+        later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow, counters)
         if not max(arrived, acked) - window - _UNREAD_BYTES <= got <= arrived + later:
             yield (f"flow {flow.flow}: its receiver's program got {got} bytes, its socket {arrived:.0f}, and "
                    f"{acked:.0f} were acknowledged")
 
 
-def _after_the_end(link: str, counters: Counters) -> float:
-    """Bytes that a link delivered while the network ran empty: some programs still read then."""
+def _after_the_end(flow: Flow, counters: Counters) -> float:
+    """Bytes that a flow's last link delivered while the network ran empty: some programs still read then."""
+    link = flow.hops[-1] if flow.hops else ""
     if link not in counters.drained:
         return 0.0                              # over the air
     return float(counters.drained[link].wire_delivered_bytes - counters.at_end[link].wire_delivered_bytes)

@@ -19,6 +19,7 @@ from testbed.core import ip
 from topologies import queues
 from topologies.links import varying, wires
 from topologies.links.records import Link
+from topologies.wireless import airways
 from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
@@ -67,7 +68,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for flow in flows:
         of = of_end.get((flow.flow, "sender"))
         names = (*flow.hops, *flow.hops_back)
-        if of is None or any(name not in links for name in names):
+        if of is None or airways.senders(evidence.network, flow) or any(name not in links for name in names):
             continue                            # over the air nobody knows
         edge_us = sum(most_us.get(name, 0.0) for name in names), sum(mean_us.get(name, 0.0) for name in names)
         copying = [name for name in names if links[name].duplicate_percent]

@@ -118,10 +118,12 @@ class Record:
     _made: dict[str, tuple[object, Sized]]
 
     def __init__(self, content: "Mapping[str, object] | Record", file: str = "") -> None:
-        if not isinstance(content, dict):
-            content, file = (content.__dict__, file or content._file) if isinstance(content, Record) else (
-                dict(content), file)
-        object.__setattr__(self, "__dict__", content)
+        if isinstance(content, Record):
+            file = file or content._file
+        elif not isinstance(content, Mapping):
+            raise DamagedRun(f"{file or type(self).__name__}: an object expected, not {str(content)[:40]!r}")
+        plain = content.__dict__ if isinstance(content, Record) else content
+        object.__setattr__(self, "__dict__", plain if isinstance(plain, dict) else dict(plain))
         object.__setattr__(self, "_file", file)
 
     if not TYPE_CHECKING:               # mypy is to refuse attributes that no class declares

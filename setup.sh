@@ -42,6 +42,23 @@ apt() {
 }
 
 purposes=${*:-run kernel unit test}
+known=$(sed 's/#.*//' packages.txt | {
+    known=
+    while read -r purpose package _; do
+        [ -n "$package" ] || continue
+        case "$known " in *" $purpose "*) ;; *) known="$known $purpose" ;; esac
+    done
+    echo "$known"
+})
+for purpose in $purposes; do
+    case "$known " in
+    *" $purpose "*) ;;
+    *)
+        echo "setup: no purpose $purpose; there are:$known" >&2
+        exit 2
+        ;;
+    esac
+done
 missing=
 for package in $(packages all); do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)

@@ -8,6 +8,7 @@ The script is left beside its data, so that anyone can change it and run
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
 import os
 import re
@@ -236,13 +237,13 @@ def for_papers(paper: Paper | None) -> Iterator[None]:
 @contextlib.contextmanager
 def one_process() -> Iterator[None]:
     """In the block one gnuplot draws all figures of a folder: to start it and load its fonts takes 25 ms."""
-    global _waiting
-    before, _waiting = _waiting, {}
+    mine: dict[Path, _Process] = {}
+    before = _waiting.set(mine)
     try:
         yield
     finally:
-        ended, _waiting = _waiting, before
-        for process in ended.values():
+        _waiting.reset(before)
+        for process in mine.values():
             process.end()
 
 
@@ -285,17 +286,18 @@ class _Process:
 
 #: how figures are drawn for papers; None if they are not
 _paper: Paper | None = None
-#: those that wait, by folder; None where each figure has one of its own
-_waiting: dict[Path, _Process] | None = None
+#: those of this thread that wait, by folder; None where each figure has one of its own
+_waiting: contextvars.ContextVar[dict[Path, _Process] | None] = contextvars.ContextVar("waiting", default=None)
 
 
 def _run(folder: Path, script: str) -> tuple[int, str]:
     """Run a script there: (exit status, what gnuplot said)."""
-    process = _waiting.pop(folder) if _waiting and folder in _waiting else _Process(folder)
+    waiting = _waiting.get()
+    process = waiting.pop(folder) if waiting and folder in waiting else _Process(folder)
     status, words = process.draw(script)
     if status is None:
-        if _waiting is None:
+        if waiting is None:
             status = process.end()
         else:
-            _waiting[folder] = process
+            waiting[folder] = process
     return status or 0, words

@@ -282,6 +282,9 @@ def _against(comparisons: Comparisons, known: Sequence[Known], rows: Sequence[Ro
             rest.setdefault(words, []).append(one.quantity.noun)
         if same := [compared for compared in of_one if compared.comparison.silence.startswith("the same")]:
             rest.setdefault(f"the same in every run{_where(same, len(of_one))}", []).append(one.quantity.noun)
+        if flat := [compared for compared in of_one if compared.comparison.silence.startswith("no spread")]:
+            rest.setdefault(f"not judged, as one side has the same value in every run{_where(flat, len(of_one))}",
+                            []).append(one.quantity.noun)
         open_ = [compared for compared in of_one if compared.decision.p is not None
                  and not compared.decision.different and not compared.decision.equal]
         if open_:

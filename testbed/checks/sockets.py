@@ -205,13 +205,14 @@ def _flows(samples: pd.DataFrame, flows: Sequence[Flow], interval_us: int, evide
             + _ROUND_TRIPS * sum(longest_us[name] for name in (*flow.hops, *flow.hops_back))
         first_due = (flow.start_us + connecting_us) // interval_us + 1
         first = min([first_due, *seen])
-        missing = set(range(first, last_due + 1)) - set(seen)
+        due = range(max(first, 0), last_due + 1)            # never as a set: a damaged file may say any start
+        missing = len(due) - sum(one in due for one in set(seen))
         # over the air the check `connected` tells of those that try until the end
         if not own and flow.flow in begun and last_due >= first_due and (
                 missing or not airways.senders(evidence.network, flow)):
             unconnected.append((flow.flow, max(begun[flow.flow]) * interval_us / 1e6))
         elif missing:
-            lacking.append((flow.flow, len(missing)))
+            lacking.append((flow.flow, missing))
     if unconnected:
         yield (f"{len(unconnected)} of {len(flows)} flows were not connected within the run, as far as {table} tells, "
                f"such as flow {unconnected[0][0]}, whose sender tried until {unconnected[0][1]:g} s")

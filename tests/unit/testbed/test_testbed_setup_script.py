@@ -160,6 +160,13 @@ def test_every_package_has_a_known_purpose():
     assert all(len(words) in (0, 2) or words[2:] == ["optional"] for words in lines)
 
 
+@pytest.mark.parametrize("purpose", ["nosuch", "RUN", "--help", "optional"])
+def test_a_purpose_that_there_is_not(machine, purpose):
+    done = machine.setup("run", purpose)
+    assert done.returncode == 2 and done.stderr.startswith(f"setup: no purpose {purpose}; there are: run kernel ")
+    assert done.commands == []
+
+
 def test_a_taken_lock_is_waited_for(machine):
     machine.installed.remove("mininet")
     machine.locked = 3

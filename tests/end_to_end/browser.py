@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
@@ -26,10 +27,11 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
-        # the browser reads from 3 and writes to 4
-        high_in, high_out = (os.dup2(theirs_in, 30), os.dup2(theirs_out, 31))
+        # the browser reads from 3 and writes to 4; these are free in bash, and nobody's here
+        high_in, high_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 30) for end in (theirs_in, theirs_out))
+        plumbing = f'exec 3<&{high_in} 4>&{high_out} {high_in}<&- {high_out}>&-; exec "$@"'
         self.process = subprocess.Popen(
-            ["bash", "-c", 'exec 3<&30 4>&31 30<&- 31>&-; exec "$@"', "browser", "chromium", "--headless=new",
+            ["bash", "-c", plumbing, "browser", "chromium", "--headless=new",
              "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
              f"--user-data-dir={self.profile.name}", "about:blank"],

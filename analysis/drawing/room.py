@@ -80,7 +80,7 @@ def lacking(found: Iterable[Text], width: float, height: float) -> Margins:
 
 
 def crowded(found: Sequence[Text], at_most: float) -> list[tuple[str, str]]:
-    """Pairs of texts that cover each other by more than so many pixels."""
+    """Pairs of texts that overlap by more than a number of pixels."""
     return [(one.text, other.text) for place, one in enumerate(found) for other in found[place + 1:]
             if one.overlap(other) > at_most]
 

@@ -55,7 +55,7 @@ class Missing(AnalysisError):
 
 
 class Packed(TypedDict):
-    """A curve as the page reads it: chart, what it is of, place; the largest value, and the numbers."""
+    """A curve as the page reads it: its chart, name and place, its largest value, and its numbers."""
 
     c: str
     k: str

@@ -17,7 +17,7 @@ from analysis.read.tables import Results
 
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
 MOST_LINKED = 10    # seeds of a row that have a link each
-MOST_GROUPS = 6     # the report names groups of seeds in at most so many samples of a table
+MOST_GROUPS = 6     # the report names the groups of seeds of at most six samples in a table
 SUBJECT = "congestion control"
 _MARKS = {(True, False): "different", (True, True): "slightly", (False, True): "equal", (False, False): "unknown"}
 

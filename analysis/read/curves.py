@@ -63,7 +63,7 @@ def names() -> dict[str, str]:
 def of(run: Run, name: str) -> pd.DataFrame:
     """A series: rows by time in seconds (`time_s`), a column for each flow or link; attrs: name and unit.
 
-    UsageError for a name that there is not; AnalysisError if the run was not measured so.
+    UsageError for an unknown name; AnalysisError if the run has no such samples.
     """
     known = _ALIASES.get(name, name)
     if known in OF_FLOWS:

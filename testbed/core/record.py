@@ -122,8 +122,8 @@ class Record:
             file = file or content._file
         elif not isinstance(content, Mapping):
             raise DamagedRun(f"{file or type(self).__name__}: an object expected, not {str(content)[:40]!r}")
-        plain = content.__dict__ if isinstance(content, Record) else content
-        object.__setattr__(self, "__dict__", plain if isinstance(plain, dict) else dict(plain))
+        keys = content.__dict__ if isinstance(content, Record) else content
+        object.__setattr__(self, "__dict__", keys if isinstance(keys, dict) else dict(keys))
         object.__setattr__(self, "_file", file)
 
     if not TYPE_CHECKING:               # mypy is to refuse attributes that no class declares

@@ -16,10 +16,25 @@ print(runs[["cca", "seed", "engine", "kernel", "verdict", "throughput_mean", "qu
 # %% only what can be trusted; simulators have no kernel
 trusted = runs[runs["verdict"] == "valid"].fillna({"kernel": ""})
 
+# %% what belongs together: of one scenario, engine and kernel, with the same settings
+setup = [name for name in runs.attrs["setup"]
+         if trusted[name].nunique() > 1 or name in ("scenario", "engine", "kernel")]
+trusted = trusted.astype({name: "string" for name in setup}).fillna({name: "" for name in setup})
+twice = trusted.duplicated([*setup, "cca", "seed"], keep="last")
+if twice.any():
+    print(f"{twice.sum()} runs are like others but for their code or inputs, and left out; experiment=NAME chooses")
+trusted = trusted[~twice]
+
 # %% means over seeds, never over scenarios, engines and kernels: those are other experiments
-means = trusted.groupby(["scenario", "engine", "kernel", "cca"])["throughput_mean"].agg(["mean", "std", "count"])
+means = trusted.groupby([*setup, "cca"])["throughput_mean"].agg(["mean", "std", "count"])
 print(means.round(3).to_string())
 
 # %% seeds are paired: each run minus the one of the first congestion control with the same seed
-wide = trusted.pivot(index=["scenario", "engine", "kernel", "seed"], columns="cca", values="throughput_mean")
+wide = trusted.pivot(index=[*setup, "seed"], columns="cca", values="throughput_mean")
 print(wide.sub(wide[wide.columns[0]], axis=0).round(3).to_string())
+
+# %% the same of kernels: each run minus the one of the first kernel
+if trusted["kernel"].nunique() > 1:
+    others = [name for name in setup if name != "kernel"]
+    wide = trusted.pivot(index=[*others, "cca", "seed"], columns="kernel", values="throughput_mean")
+    print(wide.sub(wide[wide.columns[0]], axis=0).round(3).to_string())

@@ -2,7 +2,8 @@
 """Conditions on runs: `scenario=access-link cca=cubic,bbr kernel>=6.12 load=85`.
 
 All must hold. A field is one of FIELDS, a choice of the scenario (load, quick), or an axis of a sweep by its dotted
-key or an end of it (limit). Several values mean any of them.
+key or an end of it (limit). Several values mean any of them. A kernel is named by its release, by its tree or by its
+hash.
 """
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import contextlib
 import dataclasses
 import math
 import operator
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +21,15 @@ from testbed.core.errors import UsageError
 from testbed.runs.index import IndexedRun
 
 #: of every run; docs/howto/queries.md says what they are
-FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment", "name", "listed",
-          "pinned", "virtual_s", "wall_s")
+FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "kernel_tree", "kernel_hash", "status", "verdict", "id",
+          "experiment", "name", "listed", "pinned", "virtual_s", "wall_s")
 _CONDITION = re.compile(r"([A-Za-z_][\w.-]*)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
 _ORDERS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _FLAGS = ("listed", "pinned")
 _NUMBERED = ("seed", "virtual_s", "wall_s")
+_RELEASE = re.compile(r"[0-9]+(\.[0-9]+)*")
+#: hexadecimal digits of a hash that are enough to name a kernel
+_LEAST_OF_HASH = 6
 #: fields that have no other values
 _WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_FLAGS, ("yes", "no")), "status": ("finished", "failed", "damaged"),
@@ -64,9 +69,9 @@ def parse(text: str) -> list[Condition]:
             for value in values:
                 if _number(value) is None:
                     raise UsageError(f"{word!r}: a number expected, not {value!r}")
-        if field == "kernel":
-            for release in values:
-                _asked_release(release, f"kernel{operator}")
+        if field == "kernel" and operator not in ("=", "!="):
+            if not _RELEASE.fullmatch(value):
+                raise UsageError(f"{word}: a release expected, such as 6.12, as only releases have an order")
         elif operator not in ("=", "!=") and _number(value) is None:
             raise UsageError(f"{word!r}: only numbers have an order, and kernels; {value!r} is neither")
         found.append(Condition(field, operator, values))
@@ -79,6 +84,8 @@ def select(runs: Sequence[IndexedRun], conditions: Iterable[Condition]) -> list[
     for condition in conditions:
         if condition.field not in FIELDS and runs:
             _check(condition, runs)
+        if condition.field == "kernel" and runs:
+            _check_kernels(condition, runs)
         chosen = [run for run in chosen if _holds(condition, run)]
     return chosen
 
@@ -94,6 +101,10 @@ def value_of(run: IndexedRun, field: str) -> object:
         return run["subject"]
     if field in _FLAGS:
         return "yes" if (run["pinned"] is not None if field == "pinned" else run["experiments"]) else "no"
+    if field == "kernel_tree":
+        return tree_name(run) or None
+    if field == "kernel_hash":
+        return kernel_hash(run) or None
     if field == "experiment":
         return list(run["experiments"])
     if field == "name":
@@ -120,7 +131,46 @@ def _check(condition: Condition, runs: Sequence[IndexedRun]) -> None:
         raise UsageError(f"{condition.field}: which of {', '.join(keys)}?")
 
 
+def _check_kernels(condition: Condition, runs: Sequence[IndexedRun]) -> None:
+    """UsageError for a name that no kernel has: one of a release, such as 6.1, may well be that of none."""
+    for name in condition.values:
+        if not _RELEASE.fullmatch(name) and not any(_is_kernel(run, name) for run in runs):
+            names = dict.fromkeys(f"{run['kernel']} {tree_name(run)} {kernel_hash(run)}" for run in runs
+                                  if run["kernel"])
+            raise UsageError(f"kernel={name}: no run has such a kernel; there are (release, tree, hash): "
+                             f"{'; '.join(names) or 'none'}")
+
+
+def kernel_hash(run: IndexedRun) -> str:
+    """What tells a run's kernel from all others, '' of a run without one."""
+    return str(run["kernel_key"] or "").rpartition("-")[2] if run["kernel"] else ""
+
+
+def tree_name(run: IndexedRun) -> str:
+    """The last part of the tree's path, or the package that a kernel was built from; '' where that is not known."""
+    tree = str(run["kernel_tree"] or "")
+    return os.path.basename(tree) if os.path.isabs(tree) else tree
+
+
+def _is_kernel(run: IndexedRun, name: str) -> bool:
+    """Whether a name is that of a run's kernel: its release, its tree or the last parts of its path, its hash."""
+    release = str(run["kernel"] or "")
+    if not release:
+        return False
+    if _RELEASE.fullmatch(name) and _release(release, name) == _numbers(name):
+        return True
+    if name in (release, run["kernel_key"], run["kernel_tree"], run["kernel_spec"], run["point"].get("kernel")):
+        return True
+    if len(name) >= _LEAST_OF_HASH and kernel_hash(run).startswith(name):
+        return True
+    tree = str(run["kernel_tree"] or "")
+    return os.path.isabs(tree) and (tree.endswith(f"/{os.path.normpath(name)}")
+                                    or os.sep in name and tree == os.path.realpath(name))
+
+
 def _holds(condition: Condition, run: IndexedRun) -> bool:
+    if condition.field == "kernel" and condition.operator in ("=", "!="):
+        return any(_is_kernel(run, name) for name in condition.values) == (condition.operator == "=")
     has = value_of(run, condition.field)
     values = has if isinstance(has, list) else [] if has is None else [has]
     if condition.operator == "!=":
@@ -135,8 +185,6 @@ def _equal(value: object, wanted: str, field: str) -> bool:
         if wanted not in ("yes", "no"):
             raise UsageError(f"{field}={wanted}: {field}=yes or {field}=no expected")
         return wanted == ("yes" if value else "no")
-    if field == "kernel":
-        return _release(str(value), wanted) == _numbers(wanted)
     if str(value) == wanted:
         return True
     number, other = _number(value), _number(wanted)
@@ -153,11 +201,6 @@ def _ordered(value: object, condition: Condition) -> bool:
         raise UsageError(f"{condition.field}{order}{wanted}: only numbers have an order, and kernels; "
                          f"{value} is neither")
     return bool(_ORDERS[order](one, other))
-
-
-def _asked_release(wanted: str, condition: str) -> None:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)*", wanted):
-        raise UsageError(f"{condition}{wanted}: a release expected, such as 6.12")
 
 
 def _release(value: str, wanted: str) -> tuple[int, ...]:

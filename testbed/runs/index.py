@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -21,9 +22,9 @@ from testbed.core.run_files import RunRecord
 from testbed.runs.store import RUNS, Store, read_record
 
 #: of the tables below; kept in the file's user_version
-SCHEMA = 3
-_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "kernel", "status",
-            "verdict", "error", "raw_sha256", "virtual_s", "wall_s", "stamp")
+SCHEMA = 4
+_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "modules", "seed", "engine", "kernel_key", "kernel",
+            "kernel_tree", "kernel_spec", "status", "verdict", "error", "raw_sha256", "virtual_s", "wall_s", "stamp")
 _SHOWN = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
 _TABLES = f"""\
 CREATE TABLE runs ({', '.join(_COLUMNS)}, PRIMARY KEY (id));
@@ -36,17 +37,21 @@ Report = Callable[[str], None]
 
 
 class IndexedRun(TypedDict):
-    """A run in the index. experiments: {experiment: name}; pinned: why it is, None if it is not; stamp: times of the
-    files that the row is made from."""
+    """A run in the index. modules: hash of the modules under test, None without any; kernel: its release; kernel_tree:
+    the tree, tarball or package that it was built from; kernel_spec: as given to --kernel; experiments: {experiment:
+    name}; pinned: why it is, None if it is not; stamp: times of the files that the row is made from."""
     id: str
     scenario: str | None
     parameters: dict[str, object]
     point: dict[str, str]
     subject: str | None
+    modules: str | None
     seed: int | None
     engine: str | None
     kernel_key: str | None
     kernel: str | None
+    kernel_tree: str | None
+    kernel_spec: str | None
     status: str
     verdict: str | None
     error: str | None
@@ -234,12 +239,15 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
     record = read_record(run_dir)
     labels = plan.get("labels") if isinstance(plan.get("labels"), dict) else {}
     assert isinstance(labels, dict)
+    environment = _object(run_dir / "environment.json")
     said = verdict.get("verdict")
     if said == "valid" and derived.errors_of(derived.noted(run_dir, "metrics.csv")):
         said = "suspect"            # as whoever reads the verdict is told (testbed/checks)
     values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"),
               "point": labels.get("point"), "status": "damaged", "error": None, "verdict": said,
-              "kernel": _object(run_dir / "environment.json").get("kernel_release") or None, "stamp": stamp,
+              "modules": _modules(plan), "kernel": environment.get("kernel_release") or None,
+              "kernel_tree": environment.get("kernel_source") or None,
+              "kernel_spec": environment.get("kernel_spec") or None, "stamp": stamp,
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
               **{key: vars(record or RunRecord({})).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
     if record and plan.get("id") == run_dir.name:
@@ -247,6 +255,16 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
     database.execute(f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) "
                      f"VALUES ({', '.join(':' + column for column in _COLUMNS)})",
                      {key: _plain(value) for key, value in values.items()})
+
+
+def _modules(plan: dict[str, object]) -> str | None:
+    """A hash of the modules under test, which a name alone does not tell from those it stood for before an edit."""
+    variants = plan.get("variants")
+    hashes = [str(one["module_sha256"]) for one in variants if isinstance(one, dict) and one.get("module_sha256")
+              and one.get("under_test", True)] if isinstance(variants, list) else []
+    if len(hashes) < 2:
+        return hashes[0] if hashes else None
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 def _plain(value: object) -> object:

@@ -18,7 +18,10 @@ from testbed.runs import conditions, index
 from testbed.runs.store import RUNS, results_dir
 
 #: columns of every table; those of choices, axes and metrics follow
-COLUMNS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment")
+COLUMNS = ("scenario", "cca", "seed", "engine", "kernel", "kernel_tree", "kernel_hash", "status", "verdict", "id",
+           "experiment")
+#: digits of a hash behind a name that is that of several things
+_DIGITS = 8
 Report = Callable[[str], None]
 
 
@@ -40,6 +43,11 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     {column: unit}. Companion runs are in the answer only if a condition says idle=yes. results: where runs are, by
     default as for commands.
 
+    A value of `cca` or `kernel` stands for one thing: where several kernels of the answer have the same release, their
+    tree follows it, or the beginning of their hash; the hash of its sources follows the name of a module that was
+    edited between runs. attrs["setup"]: the columns in which runs of one experiment are the same, whatever their
+    congestion control and seed.
+
     report: told what is wrong with single runs and with the index; warnings.warn by default. UsageError for conditions
     and metrics that make no sense.
     """
@@ -50,10 +58,12 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     if not any(one.field == "idle" for one in wanted_runs):
         chosen = [run for run in chosen if not run["parameters"].get("idle")]
     varied = [key for key in conditions.varied(chosen) if key not in COLUMNS]
+    kernels, ccas = _kernel_names(chosen), _cca_names(chosen)
     records: list[dict[str, object]] = []
     tables: list[pd.DataFrame | None] = []
     for run in sorted(chosen, key=_order):
         records.append({**{name: conditions.value_of(run, name) for name in COLUMNS[:-1]},
+                        "cca": ccas[run["id"]], "kernel": kernels[run["id"]],
                         "experiment": ",".join(run["experiments"]),
                         **{key: conditions.value_of(run, key) for key in varied}})
         tables.append(_metrics(folder, run, tell) if metrics else None)
@@ -73,13 +83,43 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     for one in wanted:
         answer[one.column] = answer[one.column].astype("float64")
     answer.attrs["units"] = units
+    answer.attrs["setup"] = ["scenario", "engine", "kernel", *varied]
     return answer
+
+
+def _kernel_names(runs: Sequence[index.IndexedRun]) -> dict[str, str | None]:
+    """{id: what the run's kernel is called}, each name that of one kernel: its release, followed by its tree or hash
+    where others of the runs have the same."""
+    keys: dict[object, set[str]] = {}
+    for run in runs:
+        keys.setdefault(run["kernel"], set()).add(str(run["kernel_key"]))
+        keys.setdefault((run["kernel"], conditions.tree_name(run)), set()).add(str(run["kernel_key"]))
+
+    def name(run: index.IndexedRun) -> str | None:
+        release, tree = run["kernel"], conditions.tree_name(run)
+        if release is None or len(keys[release]) == 1:
+            return release
+        same_tree = len(keys[release, tree]) > 1 or not tree
+        short = f"({conditions.kernel_hash(run)[:_DIGITS]})"
+        return " ".join(filter(None, [release, tree, short * same_tree]))
+    return {run["id"]: name(run) for run in runs}
+
+
+def _cca_names(runs: Sequence[index.IndexedRun]) -> dict[str, str | None]:
+    """{id: what its congestion control is called}: by its name, followed by the hash of its modules where others of
+    the runs have the same name and other modules."""
+    modules: dict[str | None, set[str | None]] = {}
+    for run in runs:
+        modules.setdefault(run["subject"], set()).add(run["modules"])
+    return {run["id"]: run["subject"] if len(modules[run["subject"]]) == 1
+            else f"{run['subject']} ({(run['modules'] or 'built in')[:_DIGITS]})" for run in runs}
 
 
 def _order(run: index.IndexedRun) -> tuple[str | int, ...]:
     seed = run["seed"]
     return (str(run["scenario"]), str(run["subject"]), str(sorted(run["point"].items())),
-            str(run["engine"]), str(run["kernel"]), seed if isinstance(seed, int) else 0, run["id"])
+            str(run["engine"]), str(run["kernel"]), str(run["kernel_key"]),
+            seed if isinstance(seed, int) else 0, run["id"])
 
 
 def _metrics(results: pathlib.Path, listed: index.IndexedRun, report: Report) -> pd.DataFrame | None:

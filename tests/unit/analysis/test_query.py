@@ -288,3 +288,48 @@ def test_what_is_removed_and_what_stays(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
     assert cli.main(["runs", "rm", first, "--pinned"]) == 0 and len(ids()) == 2
     assert cli.main(["runs", "rm", "cca=reno", "--listed"]) == 0 and ids() == [] and (tmp_path / "two").is_dir()
+
+
+@pytest.fixture
+def patched(tmp_path, monkeypatch):
+    """cubic, and a module that was edited, with two kernels of one release: one of a package, one of a tree."""
+    for name, mbps, facts in (("stock", 60, {"kernel_source": "Debian linux-source-6.12 6.12.30-1"}),
+                              ("mine", 72, {"kernel_source": "/home/me/linux", "kernel_spec": "linux"})):
+        folder = fixture.write_experiment(tmp_path / name, ("cubic", "new"), (1, 2), tmix=False, shapes=dict.fromkeys(
+            ("cubic", "new"), fixture.Shape(test_s=2, packets=(mbps * 10 // 12, 10))))
+        for listed in json.loads((folder / "experiment.json").read_text())["runs"]:
+            run = tmp_path / "runs" / listed["id"]
+            environment, plan = (json.loads((run / f"{one}.json").read_text()) for one in ("environment", "plan"))
+            write_json(run / "environment.json", {**environment, **facts})
+            sources = None if listed["subject"] == "cubic" else f"{name:0<64}"
+            write_json(run / "plan.json", {**plan, "kernel_key": f"6.12-{name}5f0c3d", "variants": [
+                {**one, "module_sha256": sources} for one in plan["variants"]]})
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+
+
+def test_a_kernel_or_a_module_has_a_name_of_its_own(patched):
+    runs = testbed.query("", "throughput")
+    means = runs.groupby(["kernel", "cca"])["throughput_mean"].agg(["mean", "count"])
+    assert means["mean"].to_dict() == {
+        ("6.12.30 Debian linux-source-6.12 6.12.30-1", "cubic"): 60, ("6.12.30 linux", "cubic"): 72,
+        ("6.12.30 Debian linux-source-6.12 6.12.30-1", "new (stock000)"): 60, ("6.12.30 linux", "new (mine0000)"): 72}
+    assert set(means["count"]) == {2} and runs.attrs["setup"][:3] == ["scenario", "engine", "kernel"]
+    assert set(zip(runs["kernel_tree"], runs["kernel_hash"])) == {
+        ("linux", "mine5f0c3d"), ("Debian linux-source-6.12 6.12.30-1", "stock5f0c3d")}
+    assert list(testbed.query("kernel=linux cca=new seed=1", "throughput")["cca"]) == ["new"]
+
+
+def test_the_example_of_the_page_with_two_kernels(patched):
+    done = subprocess.run(["/usr/bin/python3", PROJECT / "docs/examples/query_runs.py"], cwd=PROJECT,
+                          env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert re.search(r"access-link uml +cubic +1 +0\.0 +12\.0", done.stdout)
+
+
+def test_the_example_of_the_page_with_runs_that_nothing_tells_apart(results, monkeypatch, tmp_path):
+    for name in ("one", "two"):
+        fixture.write_experiment(tmp_path / name, ("cubic", "reno"), (1,), tmix=False, shapes=dict.fromkeys(
+            ("cubic", "reno"), fixture.Shape(test_s=2)))
+    done = subprocess.run(["/usr/bin/python3", PROJECT / "docs/examples/query_runs.py"], cwd=PROJECT, env={
+        **os.environ, "PYTHONPATH": str(PROJECT), "TESTBED_RESULTS": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0 and "2 runs are like others but for their code or inputs" in done.stdout, done.stderr

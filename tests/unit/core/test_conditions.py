@@ -8,7 +8,9 @@ from testbed.runs import conditions
 
 def run(identity, **facts):
     return {"id": identity, "scenario": "access-link", "subject": "cubic", "seed": 1, "engine": "uml",
-            "kernel": "6.12.117-testbed", "status": "finished", "verdict": "valid", "virtual_s": 60.0, "wall_s": 9.5,
+            "kernel": "6.12.117-testbed", "kernel_key": "debian-6.12-6.12.117-1-b89f8e3051c4", "modules": None,
+            "kernel_tree": "Debian linux-source-6.12 6.12.117-1", "kernel_spec": None,
+            "status": "finished", "verdict": "valid", "virtual_s": 60.0, "wall_s": 9.5,
             "parameters": {}, "point": {}, "experiments": {}, "pinned": None, **facts}
 
 
@@ -19,6 +21,10 @@ RUNS = [
     run("d", kernel=None, engine="ns3", scenario="mixed",
         point={"topology.central.queue.limit": "170", "topology.edge.queue.limit": "9"}),
     run("e", subject=None, seed=None, status="damaged", verdict=None, scenario=None, kernel=None, virtual_s=None)]
+PATCHED = [
+    run("s"), run("p", kernel_key="tree-9e3a-00aa11bb22cc", kernel_tree="/home/me/linux", kernel_spec="../linux"),
+    run("q", kernel_key="tree-77aa-33dd44ee55ff", kernel_tree="/home/you/linux", point={"kernel": "you/linux"}),
+    run("o", kernel="6.1.140-testbed"), run("n", kernel=None, kernel_key="ns-3.37-00aa11bb22cc", kernel_tree=None)]
 
 
 @pytest.mark.parametrize("text, ids", [
@@ -38,7 +44,24 @@ def test_runs_that_meet_conditions(text, ids):
     assert "".join(one["id"] for one in conditions.select(RUNS, conditions.parse(text))) == ids
 
 
+@pytest.mark.parametrize("text, ids", [
+    ("kernel=6.12", "spq"), ("kernel=linux", "pq"), ("kernel=me/linux", "p"), ("kernel=/home/me/linux", "p"),
+    ("kernel=../linux", "p"), ("kernel=you/linux", "q"), ("kernel=00aa11bb", "p"),
+    ("kernel=tree-77aa-33dd44ee55ff", "q"), ("kernel=b89f8e3051c4", "so"), ("kernel!=linux", "son"),
+    ("kernel=linux,6.1", "pqo"), ("kernel_hash=33dd44ee55ff", "q"), ("kernel_tree=linux", "pq"),
+    ("kernel=6.12.117-testbed", "spq"), ("'kernel=Debian linux-source-6.12 6.12.117-1'", "so"), ("kernel=7.9", "")])
+def test_kernels_of_one_release_are_known_by_tree_and_hash(text, ids):
+    assert "".join(one["id"] for one in conditions.select(PATCHED, conditions.parse(text))) == ids
+
+
+def test_a_tree_is_known_by_whole_parts_of_its_path():
+    with pytest.raises(UsageError, match="kernel=e/linux: no run has such a kernel; there are"):
+        conditions.select(PATCHED, conditions.parse("kernel=e/linux"))
+
+
 @pytest.mark.parametrize("text, words", [
+    ("kernel=nosuch", r"kernel=nosuch: no run has such a kernel; there are \(release, tree, hash\): "
+     "6.12.117-testbed Debian linux-source-6.12 6.12.117-1 b89f8e3051c4; "),
     ("cubic", "'cubic': a condition expected, such as cca=cubic,bbr or kernel>=6.12"),
     ("=cubic", "'=cubic': a condition expected"), ("cca=", "'cca=': a condition expected"),
     ("seed=abc", "'seed=abc': a number expected, not 'abc'"), ("wall_s=1,nan", "a number expected, not 'nan'"),
@@ -51,7 +74,7 @@ def test_runs_that_meet_conditions(text, ids):
     ("cca>1", "cca>1: only numbers have an order, and kernels; cubic is neither"),
     ("seed>x", "'seed>x': only numbers have an order, and kernels; 'x' is neither"), ("seed>nan", "'nan' is neither"),
     # whether there is something to compare or not
-    ("scenario=none kernel=new", "kernel=new: a release expected, such as 6.12"),
+    ("scenario=none kernel=new", "kernel=new: no run has such a kernel"),
     ("verdict=vaild", "'verdict=vaild': verdict=valid or verdict=suspect or verdict=invalid expected"),
     ("status>failed", "status=finished or status=failed or status=damaged expected"),
     ("quick=true", "quick=true: quick=yes or quick=no expected"),

@@ -56,13 +56,19 @@ class Line(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A kernel against an earlier one; tables: (title, differences one by one) of the rows that changed."""
+    """A kernel against an earlier one; axes: of the points, without the kernel; tables: (title, differences one by one)
+    of the rows that changed."""
 
     reference: str
     other: str
-    lines: list[Line]
+    rows: dict[Row, Line]
+    axes: list[str]
     tables: list[tuple[str, list[report_tables.Difference]]]
     comparisons: Comparisons
+
+    @property
+    def lines(self) -> list[Line]:
+        return list(self.rows.values())
 
     @property
     def unchanged(self) -> bool:
@@ -112,11 +118,12 @@ def _pair(results: Results, tables: Sequence[Columns], margin: float, place: int
     differences = [(table.title, [_without(one, place) for one in of_table]) for table in tables
                    if (of_table := report_tables.differences(results, comparisons, table))]
     said = [one for table in tables for one in comparisons.family(table.title)]
-    lines = [Line(row.subject, (*row.point[:place], *row.point[place + 1:]),
-                  report_tables.seed_list([run.seed for run, _ in found[row]]), counts[row][1], counts[row][0],
-                  sum(one.row == row and one.decision.p is not None for one in said),
-                  sum(one.row == row and one.decision.different for one in said)) for row in rows]
-    return Pair(reference, other, lines, differences, comparisons)
+    lines = {row: Line(row.subject, (*row.point[:place], *row.point[place + 1:]),
+                       report_tables.seed_list([run.seed for run, _ in found[row]]), counts[row][1], counts[row][0],
+                       sum(one.row == row and one.decision.p is not None for one in said),
+                       sum(one.row == row and one.decision.different for one in said)) for row in rows}
+    axes = [axis.short for at, axis in enumerate(experiment.axes) if at != place]
+    return Pair(reference, other, lines, axes, differences, comparisons)
 
 
 def _paired(experiment: Experiment, first: Row, second: Row) -> Iterator[tuple[Run, Run]]:
@@ -142,14 +149,6 @@ def frames(found: Sequence[Pair]) -> dict[str, pd.DataFrame]:
                  "comparisons", "comparisons_different", "result"]),
         "kernels_comparison": pd.concat([table for table in tables if not table.empty] or tables[:1]).rename(
             columns={f"axis.{KERNEL_AXIS}": KERNEL_AXIS})}
-
-
-def lines(found: Sequence[Pair]) -> Iterator[str]:
-    """The same for a terminal."""
-    for pair in found:
-        yield f"kernel {pair.other} against {pair.reference}:"
-        for line in pair.lines:
-            yield f"  {' '.join([line.subject, *line.point])}: {line.words}"
 
 
 def context(results: Results, found: Sequence[Pair]) -> dict[str, object]:

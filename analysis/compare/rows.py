@@ -30,7 +30,8 @@ class Reference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A row against its reference in one metric; seeds: those that were paired, else those of the row."""
+    """A row against its reference in one metric; seeds: those that were paired, else those of the row; one_way: whether
+    every pair differs, and all in the same direction."""
 
     family: str
     row: Row
@@ -40,6 +41,7 @@ class Compared(NamedTuple):
     seeds: list[int]
     comparison: stats.Comparison
     decision: stats.Decision
+    one_way: bool = False
 
 
 class Comparisons:
@@ -102,4 +104,6 @@ class Comparisons:
         found = run_lists.compare(first, second, self._results.is_ratio(metric),
                                   *metrics.margin(metric, self._margin))
         seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)
-        return Compared(family, row, reference.name, metric, scope, seeds, found, stats.decide([found])[0])
+        apart = [second[key] - first[key] for key in first if key in second]
+        one_way = bool(apart) and (min(apart) > 0 or max(apart) < 0)
+        return Compared(family, row, reference.name, metric, scope, seeds, found, stats.decide([found])[0], one_way)

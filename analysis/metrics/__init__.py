@@ -10,6 +10,7 @@ logarithmic scale.  Times until something that may not happen are named in
 `MARGINS = {name: difference in its unit}` says what counts as equal where a share of the mean does not, as of Jain's
 index. `resolution(run)` says how exactly values are known that come from samples: {name of UNITS that is no ratio: in
 its unit}.
+`BETTER = {name: "higher" or "lower"}` says which values users want; what is not in it is neither better nor worse.
 `SHOWN` lists the columns that the file adds to tables of the report (`TABLES`). `NOT_COMPARED` names metrics that the
 workload decides, or that are another column in another unit: the report shows them without a comparison.
 `WINDOWED`, a literal, names metrics that follow from `run.interval` alone: an expectation may be of a part of a run.
@@ -111,6 +112,11 @@ def not_compared() -> frozenset[str]:
     return frozenset(metric for file in files() for metric in getattr(file, "NOT_COMPARED", ()))
 
 
+def better() -> dict[str, str]:
+    """{metric: "higher" or "lower"} of those of which that is known."""
+    return {metric: wish for file in files() for metric, wish in getattr(file, "BETTER", {}).items()}
+
+
 def shown(table: str) -> list[Shown]:
     """The columns that files add to a table, in their order."""
     return sorted((one for file in files() for one in getattr(file, "SHOWN", ()) if one.table == table),
@@ -177,6 +183,13 @@ def _resolution_of(name: str, run: Run) -> dict[str, float]:
     return found
 
 
+def _check_better(name: str) -> None:
+    """AnalysisError if what a file says in BETTER is of no use."""
+    for metric, wish in getattr(module(name), "BETTER", {}).items():
+        if metric not in _units_of(name) or wish not in ("higher", "lower"):
+            raise AnalysisError(f"BETTER: {metric}: {wish!r}; metrics of UNITS expected, each higher or lower")
+
+
 def _check_shown(name: str) -> None:
     """AnalysisError if a file adds a column that cannot be."""
     for one in getattr(module(name), "SHOWN", ()):
@@ -229,6 +242,7 @@ def compute_metrics(run: Run, files: Sequence[str] | None = None) -> tuple[list[
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
             _check_shown(name)
+            _check_better(name)
             _margins_of(name)
             _resolution_of(name, run)               # here, because what goes wrong is kept
         except Exception as error:      # the fault of the metric, or of what it was given to read

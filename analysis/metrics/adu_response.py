@@ -13,6 +13,10 @@ from analysis.read.runs import Run
 UNITS = {
     "adus_delivered": "1", "adu_response_time_mean": "ms", "adu_response_time_p25": "ms", "adu_response_time_p50":
     "ms", "adu_response_time_p75": "ms", "adu_response_time_p95": "ms", "adu_response_time_p99": "ms"}
+BETTER = {
+    "adus_delivered": "higher", "adu_response_time_mean": "lower", "adu_response_time_p25": "lower",
+    "adu_response_time_p50": "lower", "adu_response_time_p75": "lower", "adu_response_time_p95": "lower",
+    "adu_response_time_p99": "lower"}
 CENSORED = {"adu_response_time"}
 SHOWN = [Shown("sizes", "adu_response_time_p50", "ADU response time, median", 40, counted_by="adus_delivered")]
 

@@ -13,6 +13,8 @@ from analysis.stats.survival import kaplan_meier
 
 UNITS = {"flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s",
          "flow_completion_time_p95": "s"}
+BETTER = {
+    "flow_completion_time_mean": "lower", "flow_completion_time_p50": "lower", "flow_completion_time_p95": "lower"}
 CENSORED = {"flow_completion_time"}
 SHOWN = [Shown("crossings", "flows_completed", "completed", 10),
          Shown("crossings", "flow_completion_time_p50", "completion, median", 20),

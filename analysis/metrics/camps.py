@@ -8,6 +8,7 @@ from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 
 UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
+BETTER = {"transfers_finished": "higher", "transfer_time_mean": "lower"}
 SHOWN = [Shown("camp_times", "transfers_finished", "finished", 10), Shown("camp_times", "transfer_time_mean", "", 20)]
 
 

@@ -10,6 +10,7 @@ from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"drops": "packets", "drop_rate": "%", "drop_rate_sd": "%"}
+BETTER = {"drops": "lower", "drop_rate": "lower"}
 WINDOWED = {"drops", "drop_rate", "drop_rate_sd"}
 SHOWN = [Shown("links", "drop_rate", "drop rate", 60)]
 

@@ -13,6 +13,9 @@ UNITS = {
     "flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p25": "s",
     "flow_completion_time_p50": "s", "flow_completion_time_p75": "s", "flow_completion_time_p95": "s",
     "flow_completion_time_p99": "s", "connection_lifetime_p50": "s", "connection_lifetime_p95": "s"}
+BETTER = {
+    "flow_completion_time_mean": "lower", "flow_completion_time_p25": "lower", "flow_completion_time_p50": "lower",
+    "flow_completion_time_p75": "lower", "flow_completion_time_p95": "lower", "flow_completion_time_p99": "lower"}
 CENSORED = {"flow_completion_time", "connection_lifetime"}
 SHOWN = [Shown("connections", "flow_completion_time_p50", "completion, median", 60),
          Shown("connections", "flow_completion_time_mean", "completion, mean", 70),

@@ -24,6 +24,7 @@ UNITS = {
     "mean_throughput_l4": "Mbit/s", "mean_delivery_rate_l4": "Mbit/s", "mean_sending_rate_l4": "Mbit/s",
     "total_retransmissions_l4": "segments", "mean_cwnd_l4": "segments", "mean_srtt_l4": "ms", "mean_est_qdelay_l4":
     "ms", "mean_agg_throughput_l4": "Mbit/s", "jains_index": "1", "entropy_of_shares": "bit"}
+BETTER = {"jains_index": "higher"}
 WINDOWED = {"mean_throughput_l4", "mean_delivery_rate_l4", "mean_sending_rate_l4", "total_retransmissions_l4",
             "mean_cwnd_l4", "mean_srtt_l4", "mean_agg_throughput_l4", "jains_index", "entropy_of_shares"}
 MARGINS = {"jains_index": fairness.JAIN_MARGIN, "entropy_of_shares": fairness.ENTROPY_MARGIN_BIT}

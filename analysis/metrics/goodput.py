@@ -11,6 +11,7 @@ from analysis.read import tcp
 from analysis.read.runs import Array, Run
 
 UNITS = {"goodput": "Mbit/s"}
+BETTER = {"goodput": "higher"}
 WINDOWED = {"goodput"}
 
 

@@ -15,6 +15,9 @@ from analysis.read.runs import AnalysisError, Run
 UNITS = {
     "queueing_delay_mean": "ms", "queueing_delay_backlog_mean": "ms", "queueing_delay_sd": "ms",
     "queueing_delay_p50": "ms", "queueing_delay_p95": "ms", "queueing_delay_p99": "ms"}
+BETTER = {
+    "queueing_delay_mean": "lower", "queueing_delay_p50": "lower", "queueing_delay_p95": "lower",
+    "queueing_delay_p99": "lower"}
 WINDOWED = {"queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_sd"}
 SHOWN = [Shown("links", "queueing_delay_mean", "queueing delay, mean", 40),
          Shown("links", "queueing_delay_p95", "queueing delay, p95", 50)]

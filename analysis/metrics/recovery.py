@@ -12,6 +12,7 @@ from testbed.core import ip
 UNITS = {
     "timeouts": "1", "segments_sent_again": "1", "segments_acknowledged": "1", "fast_recoveries": "1",
     "ssthresh_lowest": "segments", "repair_time": "ms"}
+BETTER = {"timeouts": "lower", "repair_time": "lower"}
 SHOWN = [Shown("recovery", metric, heading, order) for order, (metric, heading) in enumerate((
     ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
     ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),

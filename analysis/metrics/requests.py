@@ -15,6 +15,10 @@ UNITS = {
     "requests_completed": "1", "request_completion_time_mean": "ms", "request_completion_time_p25": "ms",
     "request_completion_time_p50": "ms", "request_completion_time_p75": "ms", "request_completion_time_p95": "ms",
     "request_completion_time_p99": "ms"}
+BETTER = {
+    "requests_completed": "higher", "request_completion_time_mean": "lower", "request_completion_time_p25": "lower",
+    "request_completion_time_p50": "lower", "request_completion_time_p75": "lower",
+    "request_completion_time_p95": "lower", "request_completion_time_p99": "lower"}
 CENSORED = {"request_completion_time"}
 
 

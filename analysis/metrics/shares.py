@@ -11,6 +11,7 @@ from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {"jains_index_whole": "1"}
+BETTER = {"jains_index_whole": "higher"}
 MARGINS = {"jains_index_whole": fairness.JAIN_MARGIN}
 SHOWN = [Shown("journeys", "jains_index_whole", "Jain's index", 70)]
 

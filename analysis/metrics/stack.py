@@ -11,6 +11,7 @@ from testbed.core.guest_files import Snmp
 UNITS = {
     "retransmission_rate": "%", "handshake_retransmissions": "1", "timeouts": "1", "spurious_timeouts": "1",
     "fast_retransmissions": "1", "duplicates_reported": "1"}
+BETTER = {"retransmission_rate": "lower", "timeouts": "lower", "spurious_timeouts": "lower"}
 _SHAPE = Object({"readings": Each(TEXT), "nodes": Values(Values(Each(COUNT)))})
 # RetransSegs counts repeated SYNs and SYN-ACKs, OrigDataSent counts no handshake; both count FINs
 _SENT, _AGAIN, _HANDSHAKES = "TcpExtTCPOrigDataSent", "TcpRetransSegs", "TcpExtTCPSynRetrans"

@@ -12,6 +12,7 @@ from analysis.read import tcp
 from analysis.read.runs import Array, Run
 
 UNITS = {"tcp_goodput": "Mbit/s"}
+BETTER = {"tcp_goodput": "higher"}
 WINDOWED = {"tcp_goodput"}
 SHOWN = [Shown("links", "tcp_goodput", "TCP goodput", 80)]
 

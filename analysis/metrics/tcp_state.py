@@ -10,6 +10,7 @@ from analysis.read.runs import Run
 UNITS = {
     "retransmission_share": "%", "rwnd_limited_share": "%", "sndbuf_limited_share": "%", "cwnd_mean": "segments",
     "srtt_mean": "ms"}
+BETTER = {"retransmission_share": "lower"}
 WINDOWED = {"retransmission_share", "rwnd_limited_share", "sndbuf_limited_share", "cwnd_mean", "srtt_mean"}
 SHOWN = [Shown("links", "retransmission_share", "retransmitted", 90)]
 

@@ -11,6 +11,7 @@ from analysis.read.runs import Run
 from topologies.links import varying
 
 UNITS = {"throughput_mean": "Mbit/s", "utilisation": "%", "throughput_sd": "Mbit/s"}
+BETTER = {"throughput_mean": "higher", "utilisation": "higher"}
 WINDOWED = {"throughput_mean", "utilisation", "throughput_sd"}
 SHOWN = [Shown("links", "throughput_mean", "throughput", 10), Shown("links", "throughput_sd", "throughput, sd", 20),
          Shown("links", "utilisation", "utilisation", 30),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import stats
-from analysis.compare import figures as versus_figures, unchanged
+from analysis.compare import changes, figures as versus_figures, unchanged
 from analysis.compare.experiments import Fact, Group, Versus
 from analysis.drawing.style import number
 from analysis.figures import Figure
@@ -140,7 +140,8 @@ def _page(group: Group, found: Findings, building: Path, tables: Sequence[str], 
         sections=[{"versus": one, "label": group.labels[one.other.path], "sentence": sentence(one),
                    "facts": one.facts(), "alone": one.alone(), "tables": list(_tables(one, _results(one))),
                    "folded": list(_tables(one, [*one.tables.load, *one.tables.sizes]))} for one in group.versus],
-        findings=shows(group), repeats=repeats(group), found=found, kinds=per_connection.KINDS,
+        changes=changed(group), most_changes=changes.MOST_TOLD, findings=shows(group),
+        repeats=repeats(group), found=found, kinds=per_connection.KINDS,
         sizes=per_connection.SIZES, number=number,
         beside=shown(beside), wide=shown(wide), csv=[(name, _CSV[name]) for name in tables],
         axes=[axis.short for axis in group.reference.axes], confidence=f"{100 * stats.CONFIDENCE:g}",
@@ -169,6 +170,12 @@ def repeats(group: Group) -> list[str]:
     """What is said of seeds that are one run, of each experiment."""
     results = [group.versus[0].results[0], *(one.results[1] for one in group.versus)]
     return [f"{one.experiment.path.name}, {said}" for one in results for said in report_tables.repeats(one)]
+
+
+def changed(group: Group) -> list[changes.Section]:
+    """What changed in each experiment against the reference."""
+    first = group.labels[group.reference.path]
+    return [changes.of_experiments(one, group.labels[one.other.path], first) for one in group.versus]
 
 
 def shows(group: Group) -> findings.Findings:
@@ -209,7 +216,10 @@ def _same(versus: Versus) -> str:
 
 
 def lines(group: Group, found: Findings) -> Iterator[str]:
-    """The same for a terminal: what differs, then a line for each comparison that the tables of results have."""
+    """The same for a terminal: what changed, in what the experiments differ, then a line for each comparison that the
+    tables of results have."""
+    for section in changed(group):
+        yield from section.lines()
     for versus in group.versus:
         facts = versus.facts()
         yield f"{group.labels[group.reference.path]} -> {group.labels[versus.other.path]}:"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analysis import figures, stats
-from analysis.compare import kernels
+from analysis.compare import changes, kernels
 from analysis.compare.rows import Comparisons
 from analysis.drawing import gnuplot
 from analysis.pages import (columns, explore, inline, latex, put_in_place, report_network, report_page, scratch,
@@ -27,7 +27,7 @@ TABLES = {
 
 
 class Report(NamedTuple):
-    """Where the page is, {name of a run: what is wrong with its files}, and what there is to say of kernels."""
+    """Where the page is, {name of a run: what is wrong with its files}, and what changed from kernel to kernel."""
 
     path: Path
     problems: dict[str, str]
@@ -63,7 +63,9 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         written = _write_tables(results, comparisons, pairs, building / "tables")
         with gnuplot.for_papers(paper):
             drawn, errors = figures.draw_all(experiment, building / "figures")
-        page = {**report_page.context(results, comparisons, tables, margin, pairs), **kernels.context(results, pairs)}
+        changed = changes.of_kernels(results, tables.all(), pairs)
+        page = {**report_page.context(results, comparisons, tables, margin, pairs), **kernels.context(results, pairs),
+                "changes": changed, "most_changes": changes.MOST_TOLD}
         if paper is not None:
             for name, text in latex.tables(report_page.result_tables(results, comparisons, tables)).items():
                 (building / "tables" / f"{name}.tex").write_text(text, encoding="utf-8")
@@ -72,7 +74,7 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         put_in_place(building, target)
     problems = {run.name: run.state.message for run in experiment.runs if run.state.kind == "damaged"}
     problems |= {error["where"]: error["message"] for error in errors}
-    return Report(target / "index.html", problems, list(kernels.lines(pairs)))
+    return Report(target / "index.html", problems, [line for section in changed for line in section.lines()])
 
 
 def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernels.Pair], folder: Path) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from analysis.read import expectations
@@ -26,6 +27,37 @@ def write(path: Path, experiments: Sequence[tuple[Experiment, Sequence[Outcome]]
     root = ElementTree.Element("testsuites")
     for experiment, outcomes in experiments:
         _suite(root, experiment, outcomes)
+    _save(path, root)
+
+
+class Case(NamedTuple):
+    """A test case. kind: failure, error, or '' of one that passed; text: its first line is the message; type: of a
+    failure."""
+
+    classname: str
+    name: str
+    kind: str
+    text: str
+    type: str = ""
+
+
+def write_cases(path: Path, name: str, cases: Sequence[Case]) -> None:
+    """One test suite of cases. AnalysisError if the file cannot be written."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=_text(name))
+    for one in cases:
+        case = ElementTree.SubElement(suite, "testcase", classname=_text(one.classname), name=_text(one.name))
+        if one.kind:
+            _said(case, one.kind, one.text)
+            if one.type:
+                case[0].set("type", _text(one.type))
+        else:
+            ElementTree.SubElement(case, "system-out").text = _text(one.text)
+    _count(suite)
+    _save(path, root)
+
+
+def _save(path: Path, root: ElementTree.Element) -> None:
     ElementTree.indent(root)
     try:
         ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
@@ -39,6 +71,10 @@ def _suite(root: ElementTree.Element, experiment: Experiment, outcomes: Sequence
         _run(suite, experiment, run)
     for outcome in outcomes:
         _expectation(suite, experiment, outcome)
+    _count(suite)
+
+
+def _count(suite: ElementTree.Element) -> None:
     suite.set("tests", str(len(suite)))
     for kind in ("failure", "error", "skipped"):
         suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(len(suite.findall(f"*/{kind}"))))

@@ -187,11 +187,12 @@ def _baseline(suite: suites.Suite, arguments: argparse.Namespace) -> str:
     return suite.baseline if arguments.baseline is None else str(arguments.baseline)
 
 
-def _ccas(suite: suites.Suite, arguments: argparse.Namespace) -> str:
-    """What `--cca` is for each part; '' if it is what the scenario says. The baseline comes first: the others are
-    compared with it."""
+def _ccas(suite: suites.Suite, arguments: argparse.Namespace, part: suites.Part | None = None) -> str:
+    """What `--cca` is for each part, or one; '' if it is what the scenario says. The baseline comes first: the others
+    are compared with it."""
     if not suite.baseline:
-        return arguments.cca or ""
+        asked = arguments.cca.split(",") if arguments.cca else []
+        return part.subjects(asked or part.ccas or suite.ccas) if part else ",".join(asked)
     return ",".join([_baseline(suite, arguments), arguments.cca if arguments.cca is not None else ",".join(suite.ccas)])
 
 
@@ -225,7 +226,7 @@ def _words(suite: suites.Suite, part: suites.Part, baseline: str, arguments: arg
     """The command of a part; baseline: its name."""
     of_suite = suite.quick.seeds if arguments.version and suite.quick.seeds else suite.seeds
     words = ["run", *part.words(arguments.version, baseline)]
-    for option, value in (("--cca", _ccas(suite, arguments)), ("--seeds", arguments.seeds or of_suite)):
+    for option, value in (("--cca", _ccas(suite, arguments, part)), ("--seeds", arguments.seeds or of_suite)):
         words += [option, str(value)] if value else []
     if part.engines and not arguments.engine and [*part.engines] != [engines.DEFAULT]:
         words += ["--engine", ",".join(part.engines)]

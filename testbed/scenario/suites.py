@@ -2,7 +2,7 @@
 """Suites: lists of scenarios that one command runs, one file each in suites/, found by listing.
 
 A suite with a baseline is judged: what is tested is compared with the baseline. A suite without one only
-runs its parts, each with its scenario's own congestion controls and seeds. The suite `all` has no file: its
+runs its parts, with its congestion controls and seeds, or each scenario's own. The suite `all` has no file: its
 parts are all scenarios.
 
     title: Common TCP Evaluation Suite
@@ -17,6 +17,8 @@ parts are all scenarios.
         scenario: access-link
         sweep: {load: [60, 85, 110]}    as for --sweep; choices: as for --choose; set: as for --set
         quick: {sweep: {load: [60]}}    instead of these, in the short version
+        ccas: [cubic, bbr]              instead of the suite's, in a suite without a baseline
+        beside: reno                    even flows use it: cubic+reno, bbr+reno
         speed: 5                        seconds of virtual time in a second of wall time, until runs say it
         engines: {ns3: 4.4, ns2: 1.4}   where it runs, with the wall seconds of a run, until runs say it
         outputs: [{metric: drop_rate, scope: right_to_left, label: packets dropped, better: lower}]
@@ -30,7 +32,7 @@ scenario (`run`), or words (`text`). Everything is text until parsed; quantities
 import dataclasses
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from testbed import PROJECT_DIR
@@ -148,6 +150,8 @@ class Part(Selection):
     scenario: str = fields.word(default="")
     not_run: str = _sentence(default="")
     quick: QuickPart = fields.section(QuickPart, default={})
+    ccas: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=100)
+    beside: str = fields.word(default="")
     speed: float = _real(default=1.0)
     engines: dict[str, float] = fields.mapping(_real(), keys=_KEY, example="ns3", default={})
     outputs: tuple[Output, ...] = fields.listing(fields.section(Output), default=(), most=_MOST)
@@ -165,6 +169,10 @@ class Part(Selection):
         names = ("choices", "sweep", "set")
         return Selection(**{name: getattr(self, name) if not short or getattr(self.quick, name) is None
                             else getattr(self.quick, name) for name in names})
+
+    def subjects(self, ccas: Sequence[str]) -> str:
+        """What --cca is for these congestion controls, with the one that even flows use; '' if it is the scenario's."""
+        return ",".join(f"{cca}+{self.beside}" if self.beside and cca != self.beside else cca for cca in ccas)
 
     def expected_speed(self, short: bool) -> float:
         """Seconds of virtual time in a second of wall time."""
@@ -211,6 +219,10 @@ class Suite:
         for number, part in enumerate(self.parts, start=1):
             if self.baseline and not part.section:
                 raise FieldError(f"parts.{number}.section", "is missing: a suite with a baseline needs it")
+            for name in ("ccas", "beside"):
+                if self.baseline and getattr(part, name):
+                    raise FieldError(f"parts.{number}.{name}", "the suite's congestion controls are those of all parts "
+                                     "where it has a baseline")
             if part.scenario and bool(part.outputs) != bool(self.baseline):
                 raise FieldError(f"parts.{number}.outputs", "at least one expected" if self.baseline else
                                  "they need a baseline to be compared with")

@@ -101,7 +101,12 @@ def test_the_page_and_the_terminal_say_it(experiment):
     assert len(re.findall("<h3>", section)) == 3 and section.count("no change in this scenario") == 4
     assert page.count('href="#kernels"') == 1
     assert "kernel newer against 6.12:" in experiment[1].kernels
-    assert "  reno: no change in this scenario (3 runs, raw data the same to the byte)" in experiment[1].kernels
+    assert "  reno: no change in this scenario, the same to the byte (3 seeds)" in experiment[1].kernels
+    assert page.index('class="changes"') < page.index('id="findings"')
+    rate = "    throughput (bottleneck, right to left) "
+    changed = [line.removeprefix(rate) for line in experiment[1].kernels if line.startswith(rate)]
+    assert len(changed) == 2 and all(re.fullmatch(
+        r"from 60\.\d+ to 7\d\.\d+ Mbit/s, \+1[12]\S* \(.* to .*\): better", line) for line in changed), changed
 
 
 def test_one_run_with_each_says_only_that_data_differ(tmp_path):

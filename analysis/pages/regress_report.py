@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A kernel against its base as a page, in Markdown, as a table, and as test cases."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import stats
+from analysis.compare import changes
+from analysis.compare.regress import BROKEN, CHANGED, Outcome, Regression
+from analysis.pages import put_in_place, scratch, templates
+from analysis.read import junit
+from analysis.read.runs import AnalysisError
+
+_FILES = {"index.html", "regress.md", "tables"}
+#: characters that mean something in Markdown
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def write(found: Regression, folder: Path, command: Sequence[str], margin: float, description: str) -> Path:
+    """Write folder/index.html, regress.md and tables/; returns the path of the page.
+
+    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
+        raise AnalysisError(f"{folder}: is there already and is no comparison of kernels; move it away")
+    with scratch(folder) as building:
+        (building / "tables").mkdir()
+        _table(found).to_csv(building / "tables/changes.csv", index=False)
+        (building / "regress.md").write_text(markdown(found, command), encoding="utf-8", errors="replace")
+        (building / "index.html").write_text(str(templates().get_template("regress.html.j2").render(
+            found=found, description=description, command=shlex.join(command), most=changes.MOST_TOLD,
+            margin=f"{100 * margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}", least=stats.LEAST,
+            sections=[(one, changes.Section("", one.rows)) for one in found.outcomes])),
+            encoding="utf-8", errors="replace")
+        put_in_place(building, folder)
+    return folder / "index.html"
+
+
+def _table(found: Regression) -> pd.DataFrame:
+    """A row for each changed metric, and one for each congestion control (and point) without one."""
+    rows: list[tuple[object, ...]] = []
+    for outcome in found.outcomes:
+        for trouble in outcome.troubles:
+            rows.append((outcome.name, outcome.state, trouble.who, "", "", "", "", "", "", "", "", changes.WORSE,
+                         trouble.words))
+        for row in outcome.rows:
+            for one in row.changes:
+                of = one.difference
+                rows.append((outcome.name, outcome.state, row.who, one.metric, one.scope, of.unit, of.n, of.reference,
+                             of.mean, of.difference, of.interval, one.good, one.words))
+            if not row.changes:
+                rows.append((outcome.name, outcome.state, row.who, "", "", "", row.pairs, "", "", "", "", "",
+                             row.summary))
+    return pd.DataFrame(rows, columns=["scenario", "state", "congestion_control", "metric", "scope", "unit", "n",
+                                       "base", "kernel", "difference", "ci95", "better_or_worse", "words"])
+
+
+def markdown(found: Regression, command: Sequence[str]) -> str:
+    """The same as text, for mails and comments."""
+    lines = [f"# {_plain(found.other)} against {_plain(found.base)}", "", f"**{_plain(found.sentence)}**", ""]
+    for outcome in found.outcomes:
+        lines.append(f"* **{_plain(outcome.name)}**: {_plain(outcome.words)}")
+        if outcome.state in CHANGED:
+            section = changes.Section("", outcome.rows)
+            for row in section.changed:
+                lines.append(f"  * {_plain(row.who)}: {_plain(row.summary)}")
+                lines += [f"    * {_plain(one.words)}" for one in row.changes[:changes.MOST_TOLD]]
+                if len(row.changes) > changes.MOST_TOLD:
+                    lines.append(f"    * and {len(row.changes) - changes.MOST_TOLD} more")
+            lines += [f"  * {_plain(who)}: {_plain(said)}" for who, said in section.others]
+    lines += ["", "| kernel | release | source | identity |", "|---|---|---|---|"]
+    lines += ["| " + " | ".join(map(_plain, level)) + " |" for level in found.kernels]
+    return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])
+
+
+def _plain(text: str) -> str:
+    """Text of which nothing is taken for markup."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def test_cases(found: Regression) -> list[junit.Case]:
+    """A test case for each congestion control (and point) of a scenario; a changed one is a failure, whether it is
+    better or worse: its type says which."""
+    return [case for outcome in found.outcomes for case in _cases(outcome)]
+
+
+def _cases(outcome: Outcome) -> list[junit.Case]:
+    name = f"regress.{outcome.name}"
+    if outcome.state == BROKEN:
+        return [junit.Case(name, outcome.name, "error", outcome.words)]
+    cases = [junit.Case(name, one.who, "failure", one.words, changes.WORSE) for one in outcome.troubles]
+    for row in outcome.rows:
+        goods = {one.good for one in row.changes}
+        kind = changes.WORSE if changes.WORSE in goods else changes.BETTER if changes.BETTER in goods else "different"
+        text = "\n".join([row.summary, *(one.words for one in row.changes)])
+        cases.append(junit.Case(name, row.who, "failure" if row.changes else "", text, kind if row.changes else ""))
+    return cases

@@ -28,12 +28,14 @@ MOST_TOLD = 6
 
 
 class Change(NamedTuple):
-    """A metric that changed. difference: it, in words; good: BETTER, WORSE or '' where that is not known; in_all: of
+    """A metric that changed. mean: of the reference, of the other, and their difference (of a ratio: factor);
+    difference: it, in words; good: BETTER, WORSE or '' where that is not known; in_all: of
     metrics with one value in all seeds of each side."""
 
     what: str
     metric: str
     scope: str
+    mean: tuple[float, float, float]
     difference: report_tables.Difference
     good: str
     in_all: bool
@@ -163,7 +165,8 @@ def _change(results: Results, table: Columns, one: Compared) -> Change:
     title = f"{table.title[:1].lower()}{table.title[1:]}"
     what = f"{report_tables.head(results, column)} ({title})" if column.label else title
     difference = report_tables.difference(one, what, report_tables.unit_words(results, column), [], [])
-    return Change(what, one.metric, one.scope, difference, _good(one), not one.decision.different)
+    mean = one.comparison.reference, one.comparison.mean, one.comparison.difference
+    return Change(what, one.metric, one.scope, mean, difference, _good(one), not one.decision.different)
 
 
 def _good(one: Compared) -> str:

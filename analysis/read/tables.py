@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from analysis import metrics, one_run, stats
 from analysis.compare import run_lists
+from analysis.read import counters
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError, Run, State
 
@@ -40,7 +43,8 @@ class Results:
     are one run though their seeds differ; only the first of them enters.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, asked: Sequence[str] = ()) -> None:
+        """asked: counters of the TCP/IP stacks, by their full names, that are metrics here, too."""
         self.experiment = experiment
         self.problems: dict[str, str] = {}
         frames = []
@@ -56,7 +60,10 @@ class Results:
                 self.problems[run.name] = str(error)
                 run.state = State("damaged", str(error))
                 continue
-            frames.append(experiment.values(run).assign(
+            values = experiment.values(run)
+            if asked:
+                values = pd.concat([values, counters.table(run, asked)], ignore_index=True)
+            frames.append(values.assign(
                 run=run.name, label=experiment.row_of(run).label, usable=run in experiment.usable_runs))
         columns = ["metric", "scope", "unit", "value", "run", "label", "usable"]
         self.values = (pd.concat(frames, ignore_index=True) if frames

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis import metrics, stats
+from analysis.compare import changes, kernels
 from analysis.compare.rows import Comparisons
 from analysis.pages import columns
 from analysis.pages.report import build_report
-from analysis.read import curves, expectations
-from analysis.read.experiment import Experiment as Read
+from analysis.read import counters, curves, expectations
+from analysis.read.experiment import KERNEL_AXIS, Experiment as Read
 from analysis.read.runs import Run as RunFolder
 from analysis.read.tables import Results
 from analysis.read.zooms import Span
 from testbed.api.pictures import Gallery, Picture
-from testbed.core import guesses, raw_tables
+from testbed.core import guesses, raw_tables, stack_counters
 from testbed.core.errors import RunFailed, UsageError
 from testbed.runs import experiment as listing, queries
 
@@ -30,6 +31,9 @@ METRICS = ["cca", "seed", "point", "metric", "scope", "value", "unit"]
 SUMMARY = ["cca", "metric", "scope", "unit", "n", "mean", "ci95_low", "ci95_high"]
 COMPARISON = ["cca", "reference", "metric", "scope", "unit", "n", "reference_mean", "mean", "scale",
               "difference", "ci95_low", "ci95_high", "result"]
+KERNELS = ["kernel", "release", "tree", "hash"]
+CHANGES = ["kernel", "reference", "cca", "state", "metric", "scope", "unit", "n", "reference_mean", "mean",
+           "difference", "good", "words"]
 VERDICTS = ["run", "cca", "seed", "point", "status", "verdict", "reasons"]
 _ALL_SCOPES = ":*"
 EXPECTATIONS = ["cca", "point", "expectation", "result", "found"]
@@ -99,6 +103,14 @@ class Experiment:
                           stacklevel=_depth_of_caller())
         return found
 
+    def _with_counters(self, names: Sequence[str]) -> Results:
+        """The results, with the counters of the TCP/IP stacks that are among the names."""
+        results = self._results
+        if not any(stack_counters.is_name(name.partition(":")[0]) for name in names):
+            return results
+        counted = {name for run in self._read.usable_runs for name in counters.seen(run)}
+        return Results(self._read, counters.full_names(names, counted))
+
     def metrics(self, *names: str) -> pd.DataFrame:
         """A row for each metric of each run: cca, seed, point, metric, scope, value, unit, and a column for each axis
         of a sweep.
@@ -106,11 +118,12 @@ class Experiment:
         names: metrics of docs/reference/metrics.md, or enough words of one ("throughput", "p95_delay"), with the scope
         behind it: "throughput_mean:left_to_right", or "throughput_mean:*" for all scopes. Without a scope it is `all`
         if there is that, else the first one, which is the main bottleneck. Without names, all metrics in all scopes.
+        Counters of the TCP/IP stacks have nstat's names: "TCPTimeouts", "TcpExtTCPTimeouts:n1".
         """
-        results = self._results
+        results = self._with_counters(names)
         runs = {run.name: run for run in self._read.runs}
         used = results.values[results.values["usable"].astype(bool)]
-        chosen = self._chosen(names)
+        chosen = self._chosen(results, names)
         used = used.assign(place=[chosen.get(key, -1) for key in zip(used["metric"], used["scope"])])
         used = used[used["place"] >= 0].sort_values("place", kind="stable")
         order = {run.name: place for place, run in enumerate(self._read.runs)}
@@ -127,10 +140,10 @@ class Experiment:
         names: as of `metrics`. Seeds that turned out to be one and the same run count once. The mean of a ratio is
         geometric (docs/explanation/statistics.md).
         """
-        results = self._results
+        results = self._with_counters(names)
         rows, points = [], []
         for row in self._read.rows:
-            for metric, scope in self._chosen(names):
+            for metric, scope in self._chosen(results, names):
                 if sample := results.sample(row, metric, scope):
                     found = stats.summarise(sample, results.is_ratio(metric))
                     rows.append((row.subject, metric, scope, results.unit(metric, scope), found.n, found.mean,
@@ -145,8 +158,8 @@ class Experiment:
 
         names: as of `metrics`. margin: what counts as equal, as a share of the reference.
         """
-        results = self._results
-        chosen = self._chosen(names)
+        results = self._with_counters(names)
+        chosen = self._chosen(results, names)
         for metric, _ in chosen:
             if names and metric in metrics.not_compared():
                 raise UsageError(f"metric {metric} is not compared: another metric says the same, or the scenario "
@@ -159,9 +172,9 @@ class Experiment:
         table = found[COMPARISON].reset_index(drop=True)
         return self._with_axes(table, [tuple(point) for point in found[axes].to_numpy()])
 
-    def _chosen(self, names: Sequence[str]) -> dict[tuple[str, str], int]:
+    def _chosen(self, results: Results, names: Sequence[str]) -> dict[tuple[str, str], int]:
         """{(metric, scope): its place} of the metrics that are asked for, all if none is. UsageError for others."""
-        there = self._results.measured()
+        there = results.measured()
         table = pd.DataFrame(there, columns=["metric", "scope"])
         chosen: list[tuple[str, str]] = [] if names and there else there
         for name in names if there else ():
@@ -171,6 +184,37 @@ class Experiment:
                 scopes = [wanted.scope or ("all" if "all" in scopes else scopes[0])]
             chosen += [(wanted.metric, scope) for scope in scopes]
         return {key: place for place, key in enumerate(dict.fromkeys(chosen))}
+
+    def kernels(self) -> pd.DataFrame:
+        """A row for each kernel: kernel (what it is called here), release, tree (or tarball, or package), and hash."""
+        found: dict[str, tuple[str, str, str, str]] = {}
+        for run in self._read.usable_runs:
+            if run.kernel:
+                name = run.point.get(KERNEL_AXIS, run.kernel) if self._read.kernel_place is not None else run.kernel
+                found.setdefault(name, (name, run.kernel, run.environment.kernel_source or "",
+                                        run.plan.kernel_key.rpartition("-")[2]))
+        return pd.DataFrame(list(found.values()), columns=KERNELS)
+
+    def changes(self, margin: float = stats.MARGIN) -> pd.DataFrame:
+        """What changed from kernel to kernel: a row for each changed metric of each congestion control (and point),
+        and one for each without any, whose state says why: the same to the byte, or metrics that cannot be told apart.
+        Empty where there are not several kernels.
+
+        good: "better" or "worse" where users want one of both. words: the row as a sentence.
+        """
+        results = self._results
+        tables = columns.tables(results).all()
+        pairs = kernels.pairs(results, tables, margin)
+        rows: list[tuple[object, ...]] = []
+        for pair, section in zip(pairs, changes.of_kernels(results, tables, pairs)):
+            for row in section.rows:
+                head = (pair.other, pair.reference, row.who, row.state)
+                rows += [(*head, one.metric, one.scope, one.difference.unit, row.pairs, one.mean[0], one.mean[1],
+                          one.mean[2], one.good, one.words) for one in row.changes]
+                if not row.changes:
+                    rows.append((*head, "", "", "", row.pairs, None, None, None, "", f"{row.who}: {row.summary}"))
+        return pd.DataFrame(rows, columns=CHANGES).astype(
+            {name: "float64" for name in ("reference_mean", "mean", "difference")})
 
     def verdicts(self) -> pd.DataFrame:
         """A row for each run: run, cca, seed, point, status (finished, failed, ...), verdict (valid, suspect, invalid),

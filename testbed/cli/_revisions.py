@@ -13,13 +13,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import pandas as pd
+
 import kernel
 from analysis import metrics, stats
 from analysis.compare import run_lists, unchanged
+from analysis.read import counters
 from analysis.read.runs import Run
 from kernel import revisions
 from testbed import engines, executors
 from testbed.cli import _runs, _shared
+from testbed.core import stack_counters
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.runs import campaign, experiment, queries
 from testbed.runs.engine import EngineBase
@@ -207,6 +211,15 @@ class Bench:
             kernel_options=sorted(set(self._arguments.kernel_options)))
         self.folder = experiment.add(self._store.results, described, plans)
 
+    def _table(self, run: Run) -> pd.DataFrame:
+        """The metrics of a run, and the counter that is asked for."""
+        name = self._arguments.metric.partition(":")[0]
+        names: list[str] = []
+        if stack_counters.is_name(name):
+            # a revision may not have it yet: then it counted nothing
+            names = counters.full_names([name], counters.seen(run)) or [name]
+        return queries.with_counters(run, metrics.load_metrics(run), names)
+
     def _read(self, commit: Commit, plans: list[Plan]) -> Measured:
         values: dict[run_lists.PairingKey, float] = {}
         runs: dict[run_lists.PairingKey, Run] = {}
@@ -215,7 +228,7 @@ class Bench:
             name = f"seed {plan.seed}"
             if read_verdict(run.path) == "invalid":
                 raise Unusable(f"{name}: the run is invalid; its verdict is in {run.path}")
-            table = metrics.load_metrics(run)
+            table = self._table(run)
             if self._wanted is None:
                 found = queries.wanted_of(self._arguments.metric, [table])
                 row = queries.value_of(found, table)

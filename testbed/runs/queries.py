@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis.metrics import load_metrics
+from analysis.read import counters
 from analysis.read.runs import Run
-from testbed.core import metric_names
+from testbed.core import metric_names, stack_counters
 from testbed.core.errors import TestbedError, UsageError
 from testbed.runs import conditions, index
 from testbed.runs.store import RUNS, results_dir
@@ -36,7 +37,8 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
           report: Report | None = None) -> pd.DataFrame:
     """A row for each run that meets the conditions (testbed/runs/conditions.py), by scenario, CCA, point, ... and seed.
 
-    metrics: names of docs/reference/metrics.md, or enough words of one (throughput, p95_delay); of one scope
+    metrics: names of docs/reference/metrics.md, or enough words of one (throughput, p95_delay), or counters of the
+    TCP/IP stacks by nstat's names (TCPHystartTrainDetect, TcpExtTCPTimeouts:n1); of one scope
     (throughput:all), or of `all` if the run has that, else of the first one in the run, which is its main bottleneck.
     Each has a column with
     its name, empty where the run has no such metric, and one with the scope behind it (`..._scope`); attrs["units"] is
@@ -61,12 +63,13 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     kernels, ccas = _kernel_names(chosen), _cca_names(chosen)
     records: list[dict[str, object]] = []
     tables: list[pd.DataFrame | None] = []
+    asked = _counters_asked(folder, chosen, metrics, tell)
     for run in sorted(chosen, key=_order):
         records.append({**{name: conditions.value_of(run, name) for name in COLUMNS[:-1]},
                         "cca": ccas[run["id"]], "kernel": kernels[run["id"]],
                         "experiment": ",".join(run["experiments"]),
                         **{key: conditions.value_of(run, key) for key in varied}})
-        tables.append(_metrics(folder, run, tell) if metrics else None)
+        tables.append(_metrics(folder, run, asked, tell) if metrics else None)
     found = [table for table in tables if table is not None]
     # nothing to look for the names in if there is no run: then any will do
     wanted = [wanted_of(name, found) for name in dict.fromkeys(metrics)] if found else []
@@ -122,8 +125,29 @@ def _order(run: index.IndexedRun) -> tuple[str | int, ...]:
             seed if isinstance(seed, int) else 0, run["id"])
 
 
-def _metrics(results: pathlib.Path, listed: index.IndexedRun, report: Report) -> pd.DataFrame | None:
-    """Metrics of a run, made again if they are not those of this code; None without any."""
+def _counters_asked(results: pathlib.Path, runs: Sequence[index.IndexedRun], metrics: Sequence[str], report: Report) \
+        -> list[str]:
+    """The full names of the counters among metrics, as any of the runs may have counted them."""
+    if not any(stack_counters.is_name(text.partition(":")[0]) for text in metrics):
+        return []
+    counted: set[str] = set()
+    for listed in runs:
+        if listed["status"] == "finished":
+            try:
+                counted |= counters.seen(Run(results / RUNS / listed["id"]))
+            except TestbedError as problem:
+                report(str(problem))
+    return counters.full_names(metrics, counted)
+
+
+def with_counters(run: Run, table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Metrics of a run and those of its counters that are asked for, by their full names."""
+    return pd.concat([table, counters.table(run, names)], ignore_index=True) if names else table
+
+
+def _metrics(results: pathlib.Path, listed: index.IndexedRun, asked: Sequence[str], report: Report) \
+        -> pd.DataFrame | None:
+    """Metrics of a run, made again if they are not those of this code; None without any. asked: counters."""
     if listed["status"] == "failed":
         return None
     run = Run(results / RUNS / listed["id"])
@@ -131,7 +155,7 @@ def _metrics(results: pathlib.Path, listed: index.IndexedRun, report: Report) ->
         if run.state.kind != "finished":
             report(f"{run.path}: {run.state.message}")
             return None
-        return load_metrics(run)
+        return with_counters(run, load_metrics(run), asked)
     except TestbedError as problem:
         report(str(problem))
         return None
@@ -140,6 +164,11 @@ def _metrics(results: pathlib.Path, listed: index.IndexedRun, report: Report) ->
 def check_metric(text: str) -> None:
     """UsageError if no metric that there is has a name that `text` could mean, whatever runs there are."""
     name, _ = _parts(text)
+    if stack_counters.is_name(name):
+        # a tree may have counters of its own: these are named in full
+        if not stack_counters.has_protocol(name):
+            _counter(name, sorted(stack_counters.KNOWN))
+        return
     known = sorted(metric_names.units())
     if not _having(name, known):
         raise _unknown(name, known, "there is none of that name")
@@ -166,9 +195,24 @@ def wanted_of(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
     return Wanted(metric, scope, f"{metric}:{scope}" if scope else metric)
 
 
+def _counter(name: str, names: Sequence[str]) -> str:
+    """The full name of a counter. UsageError if there is none, or several."""
+    found = stack_counters.meant(name, names)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"metric {name}: which of {', '.join(found)}?")
+    close = difflib.get_close_matches(name, [*names, *(text.removeprefix("TcpExt") for text in names)], 5, 0.6)
+    raise UsageError(f"metric {name}: no such counter of the TCP/IP stack" + (
+        f"; close to it are {', '.join(close)}" if close else "") + " (docs/howto/queries.md)")
+
+
 def _metric(name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
+    if stack_counters.is_name(name):
+        # counters are among the names only where they are asked for
+        return _counter(name, sorted({*filter(stack_counters.is_name, names), *stack_counters.KNOWN}))
     having = _having(name, names)
     # of a mean, its spread and its percentiles the mean is meant, and the plainest of several
     means = sorted((metric for metric in having if metric.endswith("_mean")), key=lambda metric: metric.count("_"))

@@ -6,6 +6,7 @@ import re
 import pandas as pd
 import pytest
 
+import testbed
 from analysis import figures
 from analysis.compare import unchanged
 from analysis.pages.report import build_report
@@ -158,3 +159,17 @@ def test_what_cannot_be_read_is_not_called_the_same(twins):
         change(folder, "guest.json", kernel=f"6.{number}")
     (twins[1] / "raw/guest.json").write_text("{")
     assert not unchanged.same(*map(Run, twins))
+
+
+def test_from_python_it_is_a_table(experiment, monkeypatch):
+    fixture.sow(monkeypatch, 6)
+    opened = testbed.open(experiment[0])
+    assert opened.kernels()["kernel"].tolist() == ["6.9", "6.12", "newer"]
+    found = opened.changes()
+    rate = found[(found["metric"] == "throughput_mean") & (found["scope"] == "right_to_left")]
+    assert set(zip(rate["kernel"], rate["reference"], rate["cca"], rate["good"])) == {
+        ("newer", "6.9", "cubic", "better"), ("newer", "6.12", "cubic", "better")}
+    assert rate["difference"].tolist() == pytest.approx([12, 12], rel=0.02)
+    same = found[found["state"] == "same"]
+    assert len(same) == 4 and set(same["words"]) == {
+        f"{cca}: no change in this scenario, the same to the byte (3 seeds)" for cca in ("reno", "cubic")}

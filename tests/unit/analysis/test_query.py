@@ -333,3 +333,48 @@ def test_the_example_of_the_page_with_runs_that_nothing_tells_apart(results, mon
     done = subprocess.run(["/usr/bin/python3", PROJECT / "docs/examples/query_runs.py"], cwd=PROJECT, env={
         **os.environ, "PYTHONPATH": str(PROJECT), "TESTBED_RESULTS": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 0 and "2 runs are like others but for their code or inputs" in done.stdout, done.stderr
+
+
+@pytest.fixture
+def counted(tmp_path, monkeypatch):
+    """A run with cubic and one with reno, and what the stacks of two nodes counted."""
+    folder = fixture.write_experiment(tmp_path / "counted", ("cubic", "reno"), (1,), tmix=False, shapes=dict.fromkeys(
+        ("cubic", "reno"), fixture.Shape(test_s=2)))
+    for listed in json.loads((folder / "experiment.json").read_text())["runs"]:
+        run = tmp_path / "runs" / listed["id"]
+        mine = {"TcpExtTCPMine": [0, 4, 5]} if listed["subject"] == "cubic" else {}
+        write_json(run / "raw/snmp.json", {
+            "measure_from_us": 1, "readings": ["measure_from", "at_end", "drained"], "nodes": {
+                "n1": {"TcpRetransSegs": [3, 10, 12], **mine}, "n4": {"TcpRetransSegs": [1, 2, 2]}}})
+        fixture.seal(run)
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    return folder
+
+
+def test_counters_of_the_stack_are_metrics_by_their_names(counted):
+    runs = testbed.query("", "RetransSegs", "TcpRetransSegs:n1", "TCPMine:whole_run", "TcpRetransSegs:whole_run",
+                         "TCPHystartTrainDetect")
+    assert runs["TcpRetransSegs"].tolist() == [8, 8] and runs["TcpRetransSegs:n1"].tolist() == [7, 7]
+    assert runs["TcpRetransSegs:whole_run"].tolist() == [14, 14]
+    # what this kernel alone has, and what nobody counted
+    assert runs["TcpExtTCPMine:whole_run"].tolist() == [5, 0] and runs["TcpExtTCPHystartTrainDetect"].tolist() == [0, 0]
+    assert runs.attrs["units"]["TcpRetransSegs"] == "1"
+    experiment = testbed.open(counted)
+    assert experiment.metrics("RetransSegs:n4")["value"].tolist() == [1, 1]
+    assert experiment.summary("TCPMine")["mean"].tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("name, words", [
+    ("TCPHystarTrain", "no such counter of the TCP/IP stack; close to it are TCPHystartTrain"),
+    ("TcpExtTCPMin", "no such counter of the TCP/IP stack; close to it are TcpExtTCPM"),
+    ("RetransSegs:n9", "TcpRetransSegs has no scope n9; there are: all, n1, n4, whole_run")])
+def test_what_is_no_counter(counted, name, words):
+    with pytest.raises(UsageError, match=f"metric {name}: .*{words}"):
+        testbed.query("", name)
+
+
+def test_a_tree_may_have_counters_of_its_own():
+    queries.check_metric("TcpExtTCPMine")
+    queries.check_metric("TCPTimeouts:n1")
+    with pytest.raises(UsageError, match="metric TCPMine: no such counter"):
+        queries.check_metric("TCPMine")

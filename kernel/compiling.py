@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kernel import guest
-from kernel.build import make_environment
+from kernel.make import make_environment
 
 _LAUNCH = pathlib.Path(__file__).with_name("launch.py")
 #: for each of the processes: seconds of CPU time, bytes of memory, bytes of a file

@@ -67,6 +67,12 @@ def digest(version: tuple[int, ...] | None, options: Collection[str] = ()) -> st
     return state.hexdigest()
 
 
+def touched() -> list[str]:
+    """Paths of the files that any patch changes or adds."""
+    return sorted({path for patch in series() for path in re.findall(
+        r"^(?:---|\+\+\+) [ab]/([^\t\n]+)", patch.path.read_text(encoding="utf-8", errors="replace"), re.M)})
+
+
 def put_all(tree: pathlib.Path, report: Callable[[str], None], options: Collection[str] = ()) -> None:
     """Patch the kernel in `tree`, which is to have these options. KernelError if it cannot be done."""
     version = tree_version(tree)

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 
-from kernel import build, source as sources
+from kernel import build, make, source as sources
 from kernel.source import KernelError
 
 #: of a folder that is being removed; one that is found was not removed completely
@@ -22,21 +22,24 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
     Of no use are builds that were not finished, builds with other patches, another configuration
     or another compiler than a build of today, builds that no run has used for `days`, and source
     trees of which no build is left. The kernels that the specs in `keep` stand for stay, and
-    those that run at this moment. Copies of the code for guests go when they were not used for as long, as does what
-    older versions of the testbed compiled. Waits for a build that is under way.
+    those that run at this moment. Work folders of trees go with the last kernel that was built in them. Copies of
+    the code for guests go when they were not used for as long, as does what older versions of the testbed compiled.
+    Waits for builds that are under way.
     """
     cache = sources.cache_dir()
-    with build.lock(report):
+    with make.lock(report):
         kept = _needed(keep) | _running(cache / "kernels")
         used_trees, doomed = set(), []
         for folder in _folders(cache / "kernels"):
-            facts = build.facts_of(folder)
+            facts = make.facts_of(folder)
             if folder in kept or facts and _of_today(folder, facts) and _unused_days(folder) <= days:
                 if facts:
                     used_trees.add(pathlib.Path(facts.source_dir))
             else:
                 doomed.append(_out_of_sight(folder))
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
+        doomed += [_out_of_sight(folder) for kind in (build.TREES, "bisect") for folder in _folders(cache / kind)
+                   if (folder / "tree").is_dir() and folder / "tree" not in used_trees]
         doomed += [_out_of_sight(folder) for kind in ("bundles", "compiled") for folder in _folders(cache / kind)
                    if not _being_made(folder) and not _lately_used(folder, days)]
     return sum(_remove(folder, report) for folder in doomed)
@@ -70,7 +73,7 @@ def _folders(parent: pathlib.Path) -> list[pathlib.Path]:
     return sorted(p for p in parent.glob("*") if p.is_dir() and not p.is_symlink())
 
 
-def _of_today(folder: pathlib.Path, facts: build.Facts) -> bool:
+def _of_today(folder: pathlib.Path, facts: make.Facts) -> bool:
     """True if a build of the same source would be this one."""
     identity = re.sub(r"-[0-9a-f]{12}$", "", folder.name)
     debian = re.match(r"debian-(\d+)\.(\d+)-", identity)

@@ -122,8 +122,17 @@ def tree_version(tree: pathlib.Path) -> tuple[int, ...] | None:
     return numbers if len(numbers) == 2 else None
 
 
-def fetch(spec: str | None, target: pathlib.Path, report: Report) -> None:
-    """Put the source that `spec` stands for into the new folder `target`."""
+def is_tree(spec: str | None) -> bool:
+    """Whether a kernel is a folder with somebody's tree, which may change."""
+    meant = _meant(spec)
+    return not _is_version(meant) and pathlib.Path(meant).is_dir()
+
+
+def fetch(spec: str | None, target: pathlib.Path, report: Report, whole: bool = False) -> None:
+    """Put the source of a version or a tarball into the new folder `target`.
+
+    whole: of a version, also what no guest kernel is built from.
+    """
     spec = _meant(spec)
     partial = target.with_name(target.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
@@ -131,21 +140,32 @@ def fetch(spec: str | None, target: pathlib.Path, report: Report) -> None:
     try:
         path = pathlib.Path(spec)
         if _is_version(spec):
-            _fetch_debian(spec, partial, report)
+            _fetch_debian(spec, partial, report, whole)
         elif path.is_file():
             report(f"unpacking {path.name}")
             _unpack(path, partial)
         else:
-            report(f"copying {path}")
-            tree = partial / path.resolve().name
-            shutil.copytree(path, tree, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.cmd"))
-            _make(tree, "mrproper")
+            raise NoSuchKernel(f"{spec}: a version or a tarball expected")
         trees = [p for p in partial.iterdir() if (p / "Kbuild").is_file()]
         if len(trees) != 1:
             raise NoSuchKernel(f"{spec}: no kernel tree in it")
         os.replace(trees[0], target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_source(spec: str | None, folder: pathlib.Path, report: Report) -> None:
+    """Put the pristine source of a version or a tarball into a new folder, for somebody to change. KernelError."""
+    if is_tree(spec):
+        raise KernelError(f"--kernel {spec}: is a tree already")
+    if folder.exists():
+        raise KernelError(f"--source {folder}: exists; a new folder expected")
+    try:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        look_up(spec, report)
+        fetch(spec, folder.absolute(), report, whole=True)
+    except OSError as problem:
+        raise KernelError(f"--source {folder}: {problem.strerror}") from None
 
 
 def _is_tarball(path: pathlib.Path) -> bool:
@@ -219,6 +239,8 @@ _NOT_NEEDED = ("Documentation", "sound", "tools/perf", "drivers/accel", "drivers
                    "alpha", "arc", "arm", "arm64", "csky", "loongarch", "m68k", "microblaze", "mips", "parisc",
                    "powerpc", "riscv", "s390", "sh", "sparc", "xtensa")))
 _KINDS_OF_FILES = ("*.[chS]", "*.dts", "*.dtsi", "*.rst", "*.txt", "*.yaml", "*.json")
+_SUFFIXES = (".c", ".h", ".S", *(kind.removeprefix("*") for kind in _KINDS_OF_FILES[1:]))
+_FOLDERS_NOT_NEEDED = tuple(f"{place}/" for place in _NOT_NEEDED)
 
 
 def not_unpacked() -> list[str]:
@@ -226,7 +248,12 @@ def not_unpacked() -> list[str]:
     return [f"*/{place}/{kind}" for place in _NOT_NEEDED for kind in _KINDS_OF_FILES]
 
 
-def _fetch_debian(version: str, folder: pathlib.Path, report: Report) -> None:
+def is_needed(name: str) -> bool:
+    """Whether a guest kernel may be built from this file of a tree."""
+    return not (name.endswith(_SUFFIXES) and name.startswith(_FOLDERS_NOT_NEEDED))
+
+
+def _fetch_debian(version: str, folder: pathlib.Path, report: Report, whole: bool) -> None:
     package = f"linux-source-{version}"
     report(f"downloading {package} {_debian_version(version)}")
     if _candidate(version):
@@ -240,7 +267,8 @@ def _fetch_debian(version: str, folder: pathlib.Path, report: Report) -> None:
     report(f"unpacking {package}")
     _run(["dpkg-deb", "-x", str(debs[0]), str(folder / "deb")])
     debs[0].unlink()
-    _unpack(next((folder / "deb/usr/src").glob("linux-source-*.tar.*")), folder, not_unpacked())
+    _unpack(next((folder / "deb/usr/src").glob("linux-source-*.tar.*")), folder,
+            () if whole else not_unpacked())
     shutil.rmtree(folder / "deb")
 
 
@@ -291,7 +319,8 @@ def _add_status(digest: hashlib._Hash, name: bytes) -> None:
     digest.update(b"%s %d %d\n" % (name, status.st_size, status.st_mtime_ns))
 
 
-def _make(tree: pathlib.Path, target: str) -> None:
+def make_target(tree: pathlib.Path, target: str) -> None:
+    """make in the tree itself, such as `mrproper`."""
     _run(["make", "-s", "-C", str(tree), "ARCH=um", target])
 
 

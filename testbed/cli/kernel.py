@@ -2,7 +2,8 @@
 """Build the guest kernel, or a module against it.
 
   testbed kernel                       Debian's linux-source-6.12
-  testbed kernel --kernel ~/linux      a tree of your own, with your patches
+  testbed kernel --source ~/linux      a pristine tree to change, not built yet
+  testbed kernel --kernel ~/linux      a tree of your own, with your changes
   testbed kernel --kernel newest       the newest that Debian has
   testbed kernel --hz 250              another number of timer ticks per second
   testbed kernel --kernel-option tun   with TUN devices (docs/howto/kernels.md)
@@ -12,6 +13,7 @@
 The first run builds the kernel by itself.
 """
 import argparse
+import pathlib
 import sys
 
 from testbed.cli import _shared
@@ -22,6 +24,8 @@ GROUP = "Set up and explore"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
+    parser.add_argument("--source", metavar="DIR", type=pathlib.Path, help="only put the pristine source of the kernel "
+                        "into this new folder, for you to change")
     parser.add_argument("--prune", action="store_true", help="remove cached kernels that no run used for a "
                         "month, or that no build would make today")
     parser.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
@@ -32,6 +36,10 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.prune:
         freed = kernel.prune((None, arguments.kernel), report=print)
         print(f"{freed >> 20} MB are free now")
+        return 0
+    if arguments.source is not None:
+        kernel.write_source(arguments.kernel, arguments.source, _shared.reporter())
+        print(f"{arguments.source}: change something, then `testbed run ... --kernel {arguments.source}`")
         return 0
     built = kernel.ensure(arguments.kernel, _shared.reporter(), arguments.hz or kernel.USUAL_HZ,
                           arguments.kernel_options)

@@ -3,10 +3,11 @@
 import functools
 import json
 import os
+import tarfile
 
 import pytest
 
-from kernel import build, configuration, patching, source
+from kernel import build, configuration, make, patching, source
 from kernel.source import KernelError
 from tests.unit.kernel.toy_patch import NEW_FILE, ORIGINAL, PATCH, PATCHED, add_patch
 
@@ -31,6 +32,13 @@ def tree(tmp_path):
     (folder / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 99\n")
     (folder / "net" / "tcp.c").write_text(ORIGINAL)
     return folder
+
+
+@pytest.fixture
+def tarball(tree, tmp_path):
+    with tarfile.open(tmp_path / "linux.tar", "w") as archive:
+        archive.add(tree, "linux-6.99")
+    return tmp_path / "linux.tar"
 
 
 def program(folder):
@@ -119,7 +127,7 @@ def test_options_that_the_kernel_refuses_or_does_not_know(here, tmp_path, config
 
 
 def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "_build", lambda *_: pytest.fail("built again"))
+    monkeypatch.setattr(make, "_build", lambda *_: pytest.fail("built again"))
     assert build.find(str(tree)) is None and build.find("/nonexistent") is None
     folder = build.build_dir(str(tree), source.identify(str(tree))[1])
     folder.mkdir(parents=True)
@@ -140,6 +148,7 @@ def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monk
         (folder / "testbed.json").write_text(damaged)
         assert build.find(str(tree)) is None, damaged
     (folder / "testbed.json").write_text(whole)
+    (folder / "Makefile").write_text("all:\n")
     found = build.find(str(tree))
     assert found == build.ensure(str(tree))
     assert (found.program, found.release, found.key) == (folder / "linux", "6.99", folder.name)
@@ -157,7 +166,7 @@ def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_pa
 def test_another_number_of_ticks_stands_before_the_trees_own(here, tmp_path):
     """The first default of an option counts, and mainmenu has to come first."""
     (tmp_path / "Kconfig").write_text('# a comment\nmainmenu "Linux/$(ARCH)"\nsource "scripts/Kconfig.include"\n')
-    assert build._kconfig(tmp_path, tmp_path, 250).read_text() == (
+    assert make._kconfig(tmp_path, tmp_path, 250).read_text() == (
         '# a comment\nmainmenu "Linux/$(ARCH)"\n\nconfig HZ\n\tint\n\tdefault 250\n'
         'source "scripts/Kconfig.include"\n')
 
@@ -182,10 +191,10 @@ def test_what_a_kernel_can_do_is_read_from_its_options_and_its_configuration(tmp
     (tmp_path / "linux").write_text(f"#!/bin/sh\nprintf '{words}'\nexit 1\n")
     (tmp_path / "linux").chmod(0o755)
     (tmp_path / ".config").write_text(config)
-    assert build._features(tmp_path) == features
+    assert make._features(tmp_path) == features
 
 
-def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tmp_path, monkeypatch):
+def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tarball, tmp_path, monkeypatch):
     built = []
 
     def describe(source_dir, build_dir, hz, options):
@@ -203,14 +212,13 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
         program(build_dir)
 
     monkeypatch.setattr(
-        build,
+        make,
         "_build",
-        lambda source_dir, build_dir, *_: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)),
+        lambda source_dir, build_dir, *_: built.append((source_dir, build_dir)),
     )
-    monkeypatch.setattr(build, "_describe", describe)
+    monkeypatch.setattr(make, "_describe", describe)
     monkeypatch.setattr(source, "missing_tools", lambda: [])
-    monkeypatch.setattr(source, "_make", lambda tree, target: None)
-    made = build.ensure(str(tree), lambda text: None)
+    made = build.ensure(str(tarball), lambda text: None)
     ((source_dir, build_dir),) = built
     assert (source_dir / "net" / "tcp.c").read_text() == PATCHED and (tree / "net" / "tcp.c").read_text() == ORIGINAL
     assert (
@@ -218,22 +226,21 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
         and source_dir.parent == tmp_path / "cache" / "sources"
         and build_dir == made.build_dir
     )
-    build.ensure(str(tree))
+    build.ensure(str(tarball))
     (here / "uml.config").write_text("CONFIG_NET=y\nCONFIG_INET=y\n")
     monkeypatch.setattr(source, "fetch", lambda *_: pytest.fail("fetched again"))
-    build.ensure(str(tree), lambda text: None)
+    build.ensure(str(tarball), lambda text: None)
     assert len(built) == 2 and built[1][0] == source_dir and built[1][1] != build_dir
 
 
-def test_a_stock_kernel_is_built_from_a_source_of_its_own(here, tree, monkeypatch):
+def test_a_stock_kernel_is_built_from_a_source_of_its_own(here, tarball, monkeypatch):
     built = []
     add_patch(here / "patches", "speed/0001-fast.patch", NEW_FILE)
-    monkeypatch.setattr(build, "build_once", lambda source_dir, *_: built.append(source_dir))
+    monkeypatch.setattr(make, "build_once", lambda source_dir, *_: built.append(source_dir))
     monkeypatch.setattr(source, "missing_tools", lambda: [])
-    monkeypatch.setattr(source, "_make", lambda tree, target: None)
     for options in ((), ("stock",)):
         with pytest.raises(KernelError, match="what was built has gone"):
-            build.ensure(str(tree), lambda text: None, options=options)
+            build.ensure(str(tarball), lambda text: None, options=options)
     fast, stock = built
     assert (fast / "net" / "fast.c").exists() and not (stock / "net" / "fast.c").exists()
     assert (stock / "net" / "tcp.c").read_text() == PATCHED
@@ -241,11 +248,12 @@ def test_a_stock_kernel_is_built_from_a_source_of_its_own(here, tree, monkeypatc
 
 def test_a_refused_patch_leaves_no_source_behind(here, tree, tmp_path, monkeypatch):
     (tree / "net" / "tcp.c").write_text("something else\n")
+    with tarfile.open(tmp_path / "linux.tar", "w") as archive:
+        archive.add(tree, "linux-6.99")
     monkeypatch.setattr(source, "missing_tools", lambda: [])
-    monkeypatch.setattr(source, "_make", lambda tree, target: None)
     for _ in range(2):
         with pytest.raises(KernelError, match="does not apply"):
-            build.ensure(str(tree), lambda text: None)
+            build.ensure(str(tmp_path / "linux.tar"), lambda text: None)
     assert list((tmp_path / "cache" / "sources").iterdir()) == []
 
 

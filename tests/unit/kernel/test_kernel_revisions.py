@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kernel import build, configuration, patching, revisions
+from kernel import build, configuration, make, patching, revisions
 from kernel.source import KernelError
 from testbed.runs.git_history import History
 from tests.unit.kernel.toy_patch import ORIGINAL, PATCHED, add_patch
@@ -45,8 +45,8 @@ def made(tmp_path, monkeypatch):
         (target / "testbed.json").write_text(json.dumps({
             "release": "6.12.0-testbed", "congestion_controls": ["reno"], "features": [], "hz": hz,
             "options": list(options), "config_sha256": "0", "source_dir": str(source)}))
-    monkeypatch.setattr(build, "_build", compile_it)
-    monkeypatch.setattr(build, "_describe", describe)
+    monkeypatch.setattr(make, "_build", compile_it)
+    monkeypatch.setattr(make, "_describe", describe)
 
     class Made:
         compiled = []

@@ -129,23 +129,16 @@ def test_new_files_that_git_does_not_know_yet_count_too(tree):
     assert digest(tree) in seen
 
 
-def test_fetching_a_tree_copies_it_and_leaves_it_alone(tree, tmp_path, programs):
-    fake(programs, "make", f'echo "$*" >> {tmp_path}/made')
-    (tree / ".git").mkdir()
-    (tree / "net" / "tcp.o").write_text("")
-    said = []
-    source.fetch(str(tree), tmp_path / "out", said.append)
-    assert sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")) == [
-        "Kbuild",
-        "net",
-        "net/tcp.c",
-    ]
-    assert (tree / "net" / "tcp.o").exists() and said == [f"copying {tree}"]
-    assert (
-        "ARCH=um mrproper" in (tmp_path / "made").read_text()
-        and str(tree) + " " not in (tmp_path / "made").read_text()
-    )
-    assert not (tmp_path / "out.part").exists()
+def test_a_pristine_source_for_somebody_to_change(tree, tmp_path):
+    with tarfile.open(tmp_path / "linux.tar", "w") as tar:
+        tar.add(tree, "linux-6.99")
+    source.write_source(str(tmp_path / "linux.tar"), tmp_path / "new/mine", lambda text: None)
+    assert (tmp_path / "new/mine/net/tcp.c").read_text() == "int cwnd = 10;\n"
+    for spec, folder, said in ((str(tmp_path / "linux.tar"), tmp_path / "new/mine", "exists; a new folder expected"),
+                               (str(tree), tmp_path / "other", "is a tree already"),
+                               (str(tmp_path / "linux.tar"), tmp_path / "linux.tar/below", "linux.tar/below: (Not a directory|File exists)")):
+        with pytest.raises(KernelError, match=said):
+            source.write_source(spec, folder, lambda text: None)
 
 
 def test_fetching_a_tarball(tree, tmp_path):

@@ -10,7 +10,7 @@ import hashlib
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -25,7 +25,7 @@ from testbed import engines, executors
 from testbed.cli import _runs, _shared
 from testbed.core import stack_counters
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.runs import campaign, experiment, queries
+from testbed.runs import campaign, experiment, queries, symptoms
 from testbed.runs.engine import EngineBase
 from testbed.runs.git_history import Commit, History
 from testbed.runs.plan import Plan
@@ -50,6 +50,14 @@ class Measured(NamedTuple):
         """Whether all runs left the same raw data."""
         same, count = unchanged.count((run, other.runs[key]) for key, run in self.runs.items() if key in other.runs)
         return 0 < same == count
+
+
+class Observed(NamedTuple):
+    """Whether a revision shows a symptom: how many of how many runs do, and what the first of them says."""
+    commit: Commit
+    shown: int
+    runs: int
+    words: str
 
 
 class Unusable(RunFailed):
@@ -184,6 +192,29 @@ class Bench:
     def measure(self, commit: Commit) -> Measured:
         """Runs that are there are not repeated. Unusable if it cannot be built, run or measured; what has other reasons
         (a cluster that is gone, no such metric) is an error of its own."""
+        plans, failures = self._carried_out(commit)
+        if failures:
+            raise Unusable(f"{len(failures)} of {len(plans)} runs failed: {next(iter(failures.values()))}")
+        return self._read(commit, plans)
+
+    def observe(self, commit: Commit, symptom: Callable[[pathlib.Path], str]) -> Observed:
+        """The same of a symptom (testbed/runs/symptoms.py). One run that shows it is enough; Unusable if none does and
+        not all of them can say."""
+        plans, _ = self._carried_out(commit)
+        shown: list[str] = []
+        unknown: list[str] = []
+        for plan in plans:
+            try:
+                if words := symptom(self._store.run_dir(plan.id)):
+                    shown.append(words)
+            except symptoms.Unknown as problem:
+                unknown.append(f"seed {plan.seed}: {problem}")
+        if unknown and not shown:
+            raise Unusable(unknown[0])
+        return Observed(commit, len(shown), len(plans), shown[0] if shown else "")
+
+    def _carried_out(self, commit: Commit) -> tuple[list[Plan], dict[str, str]]:
+        """The runs of a revision, and {run: error} of those that failed. Unusable if it cannot be built."""
         try:
             engine, subject = self._source.ready(commit)
         except (RunFailed, UsageError) as problem:
@@ -197,9 +228,7 @@ class Bench:
         failures = campaign.carry_out(plans, self._executor(engine, self._store, self._arguments.jobs), self._store,
                                       self._arguments.again)
         _runs.note_experiment(self._store, self.folder)
-        if failures:
-            raise Unusable(f"{len(failures)} of {len(plans)} runs failed: {next(iter(failures.values()))}")
-        return self._read(commit, plans)
+        return plans, failures
 
     def _list(self, plans: list[Plan], engine: EngineBase) -> None:
         self._points[plans[0].point[AXIS]] = None

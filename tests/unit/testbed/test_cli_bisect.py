@@ -2,6 +2,7 @@
 """`testbed bisect` with revisions whose metric is made up: what it says, what it skips, when it stops."""
 import csv
 import math
+import re
 
 import pytest
 
@@ -50,17 +51,30 @@ def bisect(tree, tmp_path, monkeypatch):
         def same_as(self, other):
             return call.same and self.values == other.values
 
+    def observe(bench, one, symptom):
+        number = int(one.subject.split()[1])
+        call.asked.append(number)
+        bench.folder = tmp_path / "results"
+        shown = call.shown.get(number, 0)
+        if isinstance(shown, Exception):
+            raise shown
+        return _revisions.Observed(one, shown, len(bench._seeds), f"it is {number}" if shown else "")
+
     def call(*words):
         given = {"--good": "HEAD~9", "--bad": "main", "--module": "tcp_mine.c", "--tree": str(tree),
                  "--metric": "p95_delay", "--seeds": "3"}
+        if "--by" in words:
+            del given["--metric"]
         given.update(zip(words[::2], words[1::2]))
         return cli.main(["bisect", str(path), *(word for pair in given.items() for word in pair)])
     call.means, call.asked, call.noise, call.same = dict.fromkeys(range(10), 20.0), [], 1, False
     call.means.update(dict.fromkeys(range(6, 10), 40.0))
+    call.shown = dict.fromkeys(range(6, 10), 2)
     (tmp_path / "results").mkdir()
     monkeypatch.setattr(engines, "load", lambda name, options: QuickEngine(None))
     monkeypatch.setattr(_runs, "make_engine_ready", lambda engine, scenarios: None)
     monkeypatch.setattr(_revisions.Bench, "measure", measure)
+    monkeypatch.setattr(_revisions.Bench, "observe", observe)
     return call
 
 
@@ -193,3 +207,36 @@ def test_a_branch_beside_says_where_to_begin(bisect, tree, capsys):
     commit(tree, "change 0", other="x")
     assert bisect("--good", "side") == 2
     assert f"both come from {git(tree, 'rev-parse', 'main~5')[:12]}: is that one good?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("symptom", ["crash", "warning", "verdict"])
+def test_by_a_symptom(bisect, tree, tmp_path, capsys, symptom):
+    assert bisect("--by", symptom) == 0
+    said = capsys.readouterr().out
+    assert f"first bad commit: {git(tree, 'rev-parse', 'main~3')}\n  change 6\n" in said
+    assert re.search(rf"^{git(tree, 'rev-parse', 'main~3')[:12]} bad: {symptom} in 2 of 3 runs: it is 6$", said, re.M)
+    rows = list(csv.DictReader((tmp_path / "results/bisect.csv").open()))
+    assert [row["why"] for row in rows[:2]] == ["as given", "as given: it is 9"]
+    assert {(row["state"], row["metric"], row["mean"], row["n"], row["p"]) for row in rows} == {
+        ("good", symptom, "0", "3", ""), ("bad", symptom, "2", "3", "")}
+
+
+def test_by_a_symptom_one_seed_is_enough_and_the_default(bisect, capsys):
+    assert bisect("--by", "crash", "--seeds", "1") == 0 and " in 2 of 1 runs" in capsys.readouterr().out
+
+
+def test_what_cannot_say_is_skipped(bisect, capsys):
+    bisect.shown[4] = Unusable("does not build")
+    assert bisect("--by", "crash") == 0
+    assert "skipped: does not build" in (said := capsys.readouterr().out) and "change 6" in said.rpartition("first")[2]
+
+
+@pytest.mark.parametrize("shown, says", [
+    ({0: 1, 9: 1}, "shows it, too: it is 0"), ({}, "no crash in 3 runs; another scenario or other seeds may show it")])
+def test_ends_that_do_not_differ_in_a_symptom(bisect, capsys, shown, says):
+    bisect.shown = shown
+    assert bisect("--by", "crash") == 1 and says in capsys.readouterr().err
+
+
+def test_an_unknown_symptom(bisect, capsys):
+    assert bisect("--by", "smell") == 2 and "--by smell: crash, warning, verdict expected" in capsys.readouterr().err

@@ -8,16 +8,19 @@ nothing of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from analysis import metrics, stats
 from analysis.compare import kernels, unchanged
 from analysis.compare.experiments import Versus
 from analysis.compare.rows import Compared, Comparisons
+from analysis.drawing import style
 from analysis.pages import report_tables
 from analysis.pages.columns import Columns
+from analysis.read import counters
 from analysis.read.experiment import Row
+from analysis.read.runs import Run
 from analysis.read.tables import Results
 
 #: what became of a congestion control at a point
@@ -52,7 +55,8 @@ class Change(NamedTuple):
 
 class Changed(NamedTuple):
     """What changed of a congestion control at a point. who: both; state: SAME, CHANGED, OTHER_DATA, TOO_FEW or
-    NOTHING; pairs: runs of a seed with both; compared: metrics with a verdict."""
+    NOTHING; pairs: runs of a seed with both; compared: metrics with a verdict; counters: of the TCP/IP stacks that
+    changed, in words."""
 
     who: str
     subject: str
@@ -60,6 +64,7 @@ class Changed(NamedTuple):
     pairs: int
     compared: int
     changes: list[Change]
+    counters: list[str] = []
 
     @property
     def summary(self) -> str:
@@ -131,6 +136,32 @@ def of_experiments(versus: Versus, other: str, reference: str) -> Section:
         for row in versus.pairs])
 
 
+def counters_of(pairs: Sequence[tuple[Run, Run]]) -> list[str]:
+    """The counters of the TCP/IP stacks that differ between runs of the same seed, in words: sums over all nodes in the
+    measured interval, a family of their own. [] of fewer than stats.LEAST pairs."""
+    if len(pairs) < stats.LEAST:
+        return []
+    names = sorted({name for pair in pairs for run in pair for name in counters.seen(run)},
+                   key=lambda name: (not name.startswith("Tcp"), name))
+    samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in names}
+    for pair in pairs:
+        for place, run in enumerate(pair):
+            table = counters.table(run, names)
+            for name, value in table[table["scope"] == counters.ALL][["metric", "value"]].itertuples(index=False):
+                samples[name][place].append(float(value))
+    both = {name: values for name, values in samples.items() if len(values[0]) == len(values[1]) == len(pairs)}
+    compared = {name: stats.compare_paired(*values) for name, values in both.items()}
+    found = []
+    for (name, one), decision in zip(compared.items(), stats.decide(list(compared.values()))):
+        apart = [second - first for first, second in zip(*both[name])]
+        one_way = min(apart) > 0 or max(apart) < 0
+        if decision.different or one.silence.startswith("no spread") and one_way:
+            difference, interval = report_tables.with_interval(one)
+            found.append(f"{name} from {style.number(one.reference)} to {style.number(one.mean)}, {difference}"
+                         + (f" ({interval})" if interval else f" in each of {len(pairs)} seeds"))
+    return found
+
+
 def _who(subject: str, point: Sequence[str], axes: Sequence[str]) -> str:
     return " ".join([subject, *(f"{axis}={value}" for axis, value in zip(axes, point) if value)])
 
@@ -142,7 +173,8 @@ def _of_row(results: Results, tables: Sequence[Columns], comparisons: Comparison
     found = [(table, one) for table in tables for one in comparisons.family(table.title) if one.row == row]
     if not found:
         return Changed(who, row.subject, NOTHING, pairs, 0, [])
-    changes = [_change(results, table, one) for table, one in found if _has_changed(one)]
+    idle = _without_data(results, row)
+    changes = [_change(results, table, one, idle) for table, one in found if _has_changed(one)]
     judged = sum(one.decision.p is not None for _, one in found)
     most = max(min(one.comparison.n, one.comparison.n_reference) for _, one in found)
     state = CHANGED if changes else TOO_FEW if most < stats.LEAST else OTHER_DATA
@@ -160,13 +192,24 @@ def _in_all(one: Compared) -> bool:
     return found.silence.startswith("no spread") and found.n >= stats.LEAST and one.one_way
 
 
-def _change(results: Results, table: Columns, one: Compared) -> Change:
+def _without_data(results: Results, row: Row) -> set[str]:
+    """Links, and directions of links, that only acknowledgements cross: nobody wants more of them, or fewer."""
+    run = next(iter(results.experiment.usable(row)), None)
+    if run is None or any(flow.both_ways for flow in run.flows):
+        return set()
+    data = {hop for flow in run.flows for hop in flow.hops}
+    places = {name: {name, link.direction or name} for name, link in run.bottlenecks.items()}
+    return set().union(*places.values()) - set().union(*(places[name] for name in data if name in places))
+
+
+def _change(results: Results, table: Columns, one: Compared, idle: Collection[str]) -> Change:
     column = next(column for column in table.columns if (column.metric, column.scope) == (one.metric, one.scope))
     title = f"{table.title[:1].lower()}{table.title[1:]}"
     what = f"{report_tables.head(results, column)} ({title})" if column.label else title
     difference = report_tables.difference(one, what, report_tables.unit_words(results, column), [], [])
     mean = one.comparison.reference, one.comparison.mean, one.comparison.difference
-    return Change(what, one.metric, one.scope, mean, difference, _good(one), not one.decision.different)
+    return Change(what, one.metric, one.scope, mean, difference, "" if one.scope in idle else _good(one),
+                  not one.decision.different)
 
 
 def _good(one: Compared) -> str:

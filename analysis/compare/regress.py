@@ -177,7 +177,9 @@ def of_experiment(name: str, title: str, folder: Path, only: Collection[str], ma
     tables = columns.tables(results).all()
     pairs = kernels.pairs(results, tables, margin)
     sections = changes.of_kernels(results, tables, pairs[:1])
-    rows = sections[0].rows if sections else []
+    rows = [row if row.state == changes.SAME else row._replace(counters=changes.counters_of(
+        _pairs(experiment, first, second))) for row, (first, second) in zip(sections[0].rows, _both(experiment))] \
+        if sections else []
     troubles = _troubles(experiment)
     # what has no usable runs with one kernel stands among the troubles, if it has some with the base
     hurt = {one.who for one in troubles}

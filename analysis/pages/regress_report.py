@@ -74,6 +74,11 @@ def markdown(found: Regression, command: Sequence[str]) -> str:
                 if len(row.changes) > changes.MOST_TOLD:
                     lines.append(f"    * and {len(row.changes) - changes.MOST_TOLD} more")
             lines += [f"  * {_plain(who)}: {_plain(said)}" for who, said in section.others]
+        for row in outcome.rows:
+            if row.counters:
+                more = len(row.counters) - changes.MOST_TOLD
+                told = "; ".join(row.counters[:changes.MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
+                lines.append(f"  * {_plain(row.who)}, counters of the stack: {_plain(told)}")
     lines += ["", "| kernel | release | source | identity |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(map(_plain, level)) + " |" for level in found.kernels]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])

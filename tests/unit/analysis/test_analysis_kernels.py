@@ -8,7 +8,7 @@ import pytest
 
 import testbed
 from analysis import figures
-from analysis.compare import unchanged
+from analysis.compare import changes, unchanged
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
@@ -173,3 +173,22 @@ def test_from_python_it_is_a_table(experiment, monkeypatch):
     same = found[found["state"] == "same"]
     assert len(same) == 4 and set(same["words"]) == {
         f"{cca}: no change in this scenario, the same to the byte (3 seeds)" for cca in ("reno", "cubic")}
+
+
+def test_counters_of_the_stack_that_changed(tmp_path):
+    """One that changes nothing, one by the same in each seed, one by about as much in each, and one by chance."""
+    pairs = []
+    for seed in range(1, 6):
+        runs = [fixture.write_run(tmp_path / f"{kernel}{seed}", seed, shape(60), subject="reno", tmix=False)
+                for kernel in ("old", "new")]
+        for number, run in enumerate(runs):
+            counts = {"TcpExtTCPTimeouts": 3 * seed, "TcpRetransSegs": 10 * seed + 7 * number,
+                      "IpInReceives": 100 * seed + number * (20 + seed), "UdpInDatagrams": 5 + (seed + number) % 2}
+            write_json(run / "raw/snmp.json", {
+                "measure_from_us": 1, "readings": ["measure_from", "at_end", "drained"],
+                "nodes": {"n1": {name: [0, count, count] for name, count in counts.items()}}})
+            fixture.seal(run)
+        pairs.append((Run(runs[0]), Run(runs[1])))
+    assert changes.counters_of(pairs) == ["TcpRetransSegs from 30.0 to 37.0, +7.00 in each of 5 seeds",
+                                          "IpInReceives from 300 to 323, +23.0 (+21.0 to +25.0)"]
+    assert changes.counters_of(pairs[:4]) == []

@@ -33,21 +33,21 @@ DELAYED = "tcp: fewer acknowledgements"
 #: DCTCP does not react to losses (before commit aecfde23108b)
 DCTCP = "tcp_dctcp: marks are what counts"
 WARNING = "tcp: fast recovery begins with a small window"
-BROKEN = "tcp_westwood: tidy"
+BROKEN, MENDED = "tcp_westwood: tidy", "tcp_westwood: mend the last commit"
 EDITS = (
     Edit("tcp_vegas: a parameter that is mostly read", "net/ipv4/tcp_vegas.c", (
         ("static int alpha = 2;", "static int alpha __read_mostly = 2;"),)),
     Edit(IDLE, _CUBIC, (("\t\tif (ca->epoch_start && delta > 0) {", "\t\tif (ca->epoch_start && delta < 0) {"),)),
     Edit(BROKEN, "net/ipv4/tcp_westwood.c", (("#include <net/tcp.h>", "#include <net/tcp.h>\nstatic int tidy"),)),
-    Edit("tcp_westwood: mend the last commit", "net/ipv4/tcp_westwood.c", (("\nstatic int tidy", ""),)),
+    Edit(MENDED, "net/ipv4/tcp_westwood.c", (("\nstatic int tidy", ""),)),
     Edit(HYSTART, _CUBIC, (
         ("\tif (after(tp->snd_una, ca->end_seq))\n\t\tbictcp_hystart_reset(sk);\n\n", ""),
         ("\tif (tcp_in_slow_start(tp)) {\n\t\tacked = tcp_slow_start(tp, acked);",
          "\tif (tcp_in_slow_start(tp)) {\n\t\tif (hystart && after(ack, ca->end_seq))\n"
          "\t\t\tbictcp_hystart_reset(sk);\n\t\tacked = tcp_slow_start(tp, acked);"))),
     Edit(DELAYED, _INPUT, ((
-        "\t\tif (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_PSH)\n\t\t\ticsk->icsk_ack.pending |= ICSK_ACK_PUSHED;\n\t} else {",
-        "\t} else {"),)),
+        "\t\tif (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_PSH)\n"
+        "\t\t\ticsk->icsk_ack.pending |= ICSK_ACK_PUSHED;\n\t} else {", "\t} else {"),)),
     Edit(DCTCP, _DCTCP, ((
         "\tif (new_state == TCP_CA_Recovery &&\n\t    new_state != inet_csk(sk)->icsk_ca_state)\n"
         "\t\tdctcp_react_to_loss(sk);\n", ""),)),

@@ -24,8 +24,8 @@ probes: {queue: {interval: 10 ms}, tcp_info: {interval: 100 ms}}
 class CommandLine:
     """Runs bin/testbed with results in `folder`."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, timeout_s=900):
+        self.folder, self._timeout_s = folder, timeout_s
         self.environment = {**os.environ, "TESTBED_RESULTS": str(folder / "results")}
 
     def scenario(self, test="2 s", change=lambda text: text):
@@ -37,14 +37,14 @@ class CommandLine:
     def __call__(self, *arguments, **environment):
         """CompletedProcess of a command."""
         return subprocess.run([PROJECT / "bin/testbed", *arguments], capture_output=True, text=True,
-                              env={**self.environment, **environment}, timeout=900)
+                              env={**self.environment, **environment}, timeout=self._timeout_s)
 
     def with_limit(self, module, name, value, *arguments):
         """CompletedProcess of a command in which a limit, that a test would wait for, is another."""
         program = ("import sys; sys.path.insert(0, sys.argv.pop(1)); from testbed.cli import main; "
                    f"from {module} import {name}; sys.modules['{module}'].{name} = {value!r}; sys.exit(main())")
         return subprocess.run(["/usr/bin/python3", "-P", "-s", "-c", program, PROJECT, *arguments],
-                              capture_output=True, text=True, env=self.environment, timeout=900)
+                              capture_output=True, text=True, env=self.environment, timeout=self._timeout_s)
 
     def start(self, *arguments):
         """Popen of a command; its standard error goes to a file."""

@@ -21,6 +21,8 @@ CONFIG = _HERE / "uml.config"
 #: congestion controls that TCP_CONGESTION calls otherwise
 _CALLED = {"HSTCP": "highspeed"}
 FRAGMENTS = _HERE / "fragments"
+#: options that need others: what `debug` looks at, the patches for speed leave out
+_BRINGS = {"debug": (patching.STOCK,)}
 #: options that are called something else in some kernels, or cannot be chosen without a patch
 _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y", "CONFIG_SYSCTL=y"}
 
@@ -37,8 +39,9 @@ def congestion_controls() -> list[str]:
 
 
 def ordered(options: Iterable[str]) -> tuple[str, ...]:
-    """Options in order, each once; KernelError if there is no such option."""
-    found = tuple(sorted(set(options)))
+    """Options in order, each once, and what they need besides; KernelError if there is no such option."""
+    asked = set(options)
+    found = tuple(sorted(asked.union(*(_BRINGS.get(name, ()) for name in asked))))
     for name in found:
         if name not in option_names():
             raise KernelError(f"no kernel option {name!r}; there are: {', '.join(option_names())}")

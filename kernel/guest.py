@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 
+from kernel import fault_signals
 from kernel.source import KernelError
 
 _LAUNCH = pathlib.Path(__file__).with_name("launch.py")
@@ -46,6 +47,8 @@ def command(program: pathlib.Path, folder: pathlib.Path, init: Sequence[str], wo
         launcher += ["--cpu", str(cpu)]
     for path in (str(work_dir), memory):
         launcher += ["--write", path]
+    if library := fault_signals.library():
+        launcher += ["--preload", str(library), *(["--read", str(library)] if confine else [])]
     if confine:
         for path in (*SYSTEM, str(program.parent), str(folder)):
             launcher += ["--read", path]

@@ -9,6 +9,7 @@
     --write PATH       what it may change; everything else is read-only
     --read PATH        what it may read and run besides; without any, whatever the user may
     --limit NAME=N     a resource limit, such as FSIZE
+    --preload PATH     with this library
 
 It dies with its parent, so that `kill -9` of the testbed leaves nothing running, and gets no new
 privileges. What it may change and read is enforced by Landlock, where the host's kernel has it, even
@@ -100,6 +101,8 @@ def main() -> None:
             fd = os.open(content, os.O_PATH | os.O_DIRECTORY)
             os.dup2(fd, int(name))
             os.close(fd)
+        elif option == "--preload":
+            os.environ["LD_PRELOAD"] = value
         elif option == "--limit":
             _limit(getattr(resource, f"RLIMIT_{name}"), int(content))
         else:

@@ -94,7 +94,8 @@ def _build_modules(was: plans.Plan, engine: EngineBase, folder: pathlib.Path) ->
     for variant in was.variants:
         sha256 = variant.module_sha256
         if sha256 and engine.find_module(sha256) is None:
-            source, = (folder / "modules" / sha256).iterdir()
+            # beside a .c file lies what it includes
+            source = folder / "modules" / sha256 / pathlib.PurePath(variant.module or "").name
             built = engine.build_module(str(source), _shared.reporter())
             if built.sha256 != sha256:
                 raise UsageError(f"{variant.name}: its sources in the pack are not what the run was made from")

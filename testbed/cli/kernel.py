@@ -47,8 +47,9 @@ def main(arguments: argparse.Namespace) -> int:
         module = kernel.build_module(built, arguments.module, _shared.reporter())
         if module.warnings:
             print(module.warnings, file=sys.stderr)
-        print(f"module               {module.file}")
-        print(f"congestion controls  {', '.join(module.congestion_controls)}")
+        for part in module.parts:
+            print(f"module               {part.file}")
+            print(f"congestion controls  {', '.join(part.congestion_controls) or 'none'}")
         return 0
     print(f"kernel               {built.program}")
     print(f"release              {built.release}")

@@ -119,7 +119,7 @@ def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool)
         return "", str(problem)
     if module is None or module.file is None:
         return "", "built on first use"
-    return ", ".join(kernel.modinfo.of_module(module.file)), "ready"
+    return ", ".join(kernel.modinfo.of_module(module.loaded_for(str(variant.kernel_cca))[-1].file)), "ready"
 
 
 def _engines() -> _Listing:

@@ -3,7 +3,7 @@
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
 from testbed.core.errors import UsageError
 from testbed.core.fields import FieldError
@@ -40,12 +40,18 @@ def job_parts(engine: _Engine, variants: Sequence[Variant], network: Network, ho
         parameters = ccas.fill_in(variant.parameters, lambda variant=variant: _rate_bps(  # type: ignore[misc]
             variant, network, workload))
         module = _find(engine, variant.module_sha256) if variant.module_sha256 else None
-        name = f"tcp_{variant.kernel_cca}" if module is None else module.name
+        parts = module.loaded_for(variant.kernel_cca) if module else []
+        name = parts[-1].name if parts else f"tcp_{variant.kernel_cca}"
         _check_same(name, variant, parameters, settings.get(name), owners)
         settings[name] = parameters
-        if module is not None:
-            modules[name] = {"name": name, "file": put_module(cast(pathlib.Path, module.file), work_dir),
-                             "parameters": parameters}
+        for part in parts:
+            other = modules.get(part.name)
+            if other and (work_dir / str(other["file"])).read_bytes() != part.file.read_bytes():
+                raise UsageError(f"{variant.name}: another congestion control of the run has a module {part.name}, "
+                                 "too, and a kernel takes one of a name: compare them in runs of their own")
+            if not other or part.name == name:
+                modules[part.name] = {"name": part.name, "file": put_module(part.file, work_dir),
+                                      "parameters": parameters if part.name == name else {}}
     return Job({"variants": [variant.content() for variant in variants], "modules": list(modules.values()),
                 "sysctls": sysctls, "connection_places": connection_places(workload.flows),
                 "builtin_parameters": {name: parameters for name, parameters in settings.items()

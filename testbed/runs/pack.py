@@ -120,8 +120,10 @@ def _add_module(variant: Variant, target: pathlib.Path) -> None:
     target.mkdir(parents=True)
     if source.is_dir():
         shutil.copytree(source, target / source.name)
-    else:
-        shutil.copyfile(source, target / source.name)
+        return
+    for relative in kernel.modules.sources(source):
+        (target / relative).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source.parent / relative, target / relative)
 
 
 def _add_kernel(environment_of_run: Environment, target: pathlib.Path) -> None:

@@ -31,7 +31,7 @@ from traffic.workload import records
 CCA_DIR = PROJECT_DIR / "ccas"
 _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
 # names become parts of paths
-_KERNEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
+_KERNEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LABEL = re.compile(r"(?P<label>[^=/]*)=(?P<what>.*)")
 _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
@@ -41,11 +41,18 @@ _NEED_ECN = ("dctcp",)
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
 
 
-class Module(Protocol):
-    """A module that was built and loaded on trial; sha256: of its sources."""
+class Part(Protocol):
+    """One module as it is loaded."""
     @property
     def name(self) -> str: ...
 
+    @property
+    def file(self) -> pathlib.Path: ...
+
+
+class Module(Protocol):
+    """A module that was built and loaded on trial, or several of one folder; sha256: of the sources; renamed: {name
+    that it registers: that in its source, which the kernel has}."""
     @property
     def file(self) -> pathlib.Path | None: ...
 
@@ -56,7 +63,14 @@ class Module(Protocol):
     def congestion_controls(self) -> Sequence[str]: ...
 
     @property
+    def renamed(self) -> Mapping[str, str]: ...
+
+    @property
     def warnings(self) -> str: ...
+
+    def part_name(self, congestion_control: str) -> str: ...
+
+    def loaded_for(self, congestion_control: str) -> Sequence[Part]: ...
 
 
 class _Capabilities(Protocol):
@@ -226,7 +240,7 @@ def find(text: str) -> Variant:
         return Variant(name, None, source=text, module=str(path.resolve()))
     if text in names():
         return load(CCA_DIR / f"{text}.yaml")
-    if not _KERNEL_NAME.fullmatch(text):
+    if not _KERNEL_NAME.fullmatch(text) or text != text.lower():
         raise UsageError(f"--cca: {text!r} is not a name of a congestion control, nor the path of a module "
                          "(./tcp_mine.c)")
     return Variant(text, text)
@@ -315,13 +329,18 @@ def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> V
         report(f"compiler warnings: {module.warnings}")
     for name in module.congestion_controls:
         if not _KERNEL_NAME.fullmatch(name):
-            raise RunFailed(f"{variant.module} registers {_plain_text(name)}: a name of at most 15 lower-case letters, "
-                            "digits, _ and - expected")
-    kernel_cca = variant.kernel_cca or _only(module, variant)
+            raise RunFailed(f"{variant.module} registers {_plain_text(name)}: a name of at most 15 letters, digits, _ "
+                            "and - expected")
+    in_source = {taken: name for name, taken in module.renamed.items()}
+    kernel_cca = in_source.get(variant.kernel_cca, variant.kernel_cca) if variant.kernel_cca else _only(module, variant)
     if kernel_cca not in module.congestion_controls:
         raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
-    return dataclasses.replace(variant, name=variant.name if variant.named else kernel_cca, kernel_cca=kernel_cca,
-                               module_sha256=module.sha256, module_name=module.name, needs_ecn=_asks_for_ecn(module))
+    name = variant.name if variant.named else kernel_cca.lower()
+    if not variant.named and name != kernel_cca and name in {*names(), *engine.congestion_controls()}:
+        raise UsageError(f"--cca {variant.source}: it registers {kernel_cca}, and {name} is another congestion "
+                         f"control: give it a label, such as new={variant.source}")
+    return dataclasses.replace(variant, name=name, kernel_cca=kernel_cca, module_sha256=module.sha256,
+                               module_name=module.part_name(kernel_cca), needs_ecn=_asks_for_ecn(module))
 
 
 def _not_there(variant: Variant, available: Sequence[str], engine: Engine) -> UsageError:
@@ -379,11 +398,13 @@ def _only(module: Module, variant: Variant) -> str:
     """The CCA that is meant when a module is given without a variant file."""
     if len(module.congestion_controls) == 1:
         return str(module.congestion_controls[0])
-    if variant.name in module.congestion_controls:
-        return variant.name
+    meant = [name for name in module.congestion_controls if name.lower() == variant.name]
+    if len(meant) == 1:
+        return meant[0]
     found = ", ".join(module.congestion_controls) or "no congestion control"
-    raise RunFailed(f"{variant.module} registers {found}: say which one in a variant file (two lines, "
-                    "module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
+    labels = ",".join(f"{name.lower()}={variant.source}" for name in module.congestion_controls)
+    raise RunFailed(f"{variant.module} registers {found}: say which by a label that is its name, such as --cca "
+                    f"{labels}; or in a variant file (kernel_cca: and module:)")
 
 
 def fill_in(parameters: Mapping[str, object], rate_bps: Callable[[], int]) -> dict[str, str]:

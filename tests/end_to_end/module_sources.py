@@ -36,6 +36,22 @@ static void mine_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	tcp_reno_cong_avoid(sk, ack, acked);
 }
 """, "cong_avoid", "nullderef")
+DIVISION_BY_ZERO = _with("""\
+static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	if (tcp_snd_cwnd(tcp_sk(sk)) > 20)
+		tcp_sk(sk)->snd_cwnd_cnt +=
+			1000 / (tcp_sk(sk)->retrans_out * (sample->rtt_us & 0));
+}
+""", "pkts_acked", "divzero")
+SLEEPS = _with("""\
+static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	if (tcp_snd_cwnd(tcp_sk(sk)) > 20)
+		msleep(1);
+	WARN_ON_ONCE(!sample);
+}
+""", "pkts_acked", "sleeps").replace("#include <net/tcp.h>", "#include <linux/delay.h>\n#include <net/tcp.h>")
 ENDLESS_LOOP = _with("""\
 static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A congestion control of one's own: from the C file to the report, and everything that can be wrong with it."""
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -76,6 +77,35 @@ def test_an_edited_copy_of_the_kernels_own_and_labels(testbed, module, tmp_path)
     assert refused.returncode == 2 and "old and new cannot be in one run: both register mine" in refused.stderr
 
 
+def test_an_edited_copy_that_keeps_its_name(testbed, module):
+    """It is there under another name, beside the kernel's own."""
+    source = module(module_sources.TAKEN_NAME, "tcp_cubic")
+    done = testbed("run", testbed.scenario(), "--cca", f"new={source}+cubic", "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert "tcp_cubic.c: the kernel has a congestion control cubic of its own: this one is called cubic_2" \
+        in done.stderr
+    folder, = testbed.folder.glob("results/small/runs/*")
+    assert set(pd.read_csv(folder / "raw/tcp_info.csv.gz")["cca"]) == {"cubic_2"}
+
+
+def test_two_modules_of_one_folder(testbed):
+    """Each is loaded for its own runs; a name with capitals is written without them in names of runs."""
+    folder = testbed.folder / "both"
+    folder.mkdir()
+    (folder / "Makefile").write_text("obj-m := tcp_one.o tcp_two.o\n")
+    (folder / "tcp_one.c").write_text(module_sources.GOOD.replace('"mine"', '"one"'))
+    (folder / "tcp_two.c").write_text(module_sources.GOOD.replace('"mine"', '"Two"'))
+    refused = testbed("run", testbed.scenario(), "--cca", str(folder), "--no-report")
+    assert refused.returncode == 4 and "registers one, Two: say which" in refused.stderr
+    done = testbed("run", testbed.scenario(), "--cca", f"one={folder},two={folder}", "--no-report")
+    assert done.returncode == 0, done.stderr
+    for name, cca in (("one", "one"), ("two", "Two")):
+        run = testbed.folder / f"results/small/runs/{name}-seed1"
+        assert set(pd.read_csv(run / "raw/tcp_info.csv.gz")["cca"]) == {cca}
+        assert list(json.loads((run / "raw/checks.json").read_text())["congestion_controls"]["parameters"]) == [
+            f"tcp_{name}"]
+
+
 def test_a_folder_and_a_variant_file(testbed, module):
     folder = testbed.folder / "my-cca"
     folder.mkdir()
@@ -101,11 +131,10 @@ def test_a_folder_and_a_variant_file(testbed, module):
     (module_sources.WRONG_SYMBOL, ['"tcp_no_such_cong_avoid"', "undefined!", "EXPORT_SYMBOL"]),
     (module_sources.NO_SSTHRESH, ["tcp_mine.ko cannot be loaded: Invalid argument",
                                   "mine does not implement required ops"]),
-    (module_sources.TAKEN_NAME, ["tcp_mine.ko registers cubic, which the kernel has already"]),
     (module_sources.REGISTERS_NOTHING, ["tcp_mine.ko loads, but registers no congestion control"]),
     (module_sources.CRASHING_INIT, ["the kernel crashed while tcp_mine.ko was loaded", "in mine_init+0x",
                                     "do_init_module"]),
-], ids=["does not compile", "wrong symbol", "no ssthresh", "taken name", "registers nothing", "crashing init"])
+], ids=["does not compile", "wrong symbol", "no ssthresh", "registers nothing", "crashing init"])
 def test_bad_before_any_run(shared, module, text, words):
     """All in one results folder: Reno is run once."""
     path = module(text)
@@ -120,17 +149,25 @@ def test_bad_before_any_run(shared, module, text, words):
 
 @pytest.mark.parametrize("text, name, words", [
     (module_sources.NULL_DEREFERENCE, "nullderef",
-     ["nullderef-seed1: the guest kernel crashed: Kernel panic", "in mine_cong_avoid+0x", "[tcp_mine]", "tcp_ack+0x"]),
+     ["nullderef-seed1: the guest kernel crashed: Kernel panic", "(a NULL pointer was followed",
+      "in mine_cong_avoid+0x", "[tcp_mine] (tcp_mine.c:{line})", "tcp_ack+0x"]),
+    (module_sources.DIVISION_BY_ZERO, "divzero",
+     ["divzero-seed1: the guest kernel crashed: Kernel mode signal 8 (an integer was divided by zero", "in mine_pkts_",
+      "[tcp_mine] (tcp_mine.c:{line})", "tcp_ack+0x"]),
+    (module_sources.SLEEPS, "sleeps",
+     ["sleeps-seed1: the guest kernel has a bug at ", "BUG: scheduling while atomic", "(something slept where nobody may",
+      "in mine_pkts_acked+0x", "[tcp_mine] (tcp_mine.c:{line})"]),
     (module_sources.ENDLESS_LOOP, "endless",
      ["endless-seed1: virtual time stands still at ", "5 s of CPU time without end", "in mine_pkts_acked+0x",
       "tcp_ack+0x"]),
-], ids=["NULL dereference in cong_avoid", "endless loop in pkts_acked"])
+], ids=["NULL dereference in cong_avoid", "division in pkts_acked", "msleep in pkts_acked", "loop in pkts_acked"])
 def test_bad_in_the_middle_of_a_run(testbed, module, text, name, words):
     done = testbed.with_limit("testbed.engines.uml.watch", "STALL_CPU_S", 5, "run", testbed.scenario(), "--cca",
                               f"{module(text)},reno")
     assert done.returncode == 4, done.stderr
+    line = 1 + next((i for i, code in enumerate(text.splitlines()) if re.search("WRITE_ONCE|000 /|msleep", code)), 0)
     for word in words:
-        assert word in done.stderr
+        assert word.format(line=line) in done.stderr
     assert "Traceback" not in done.stderr and "1 of 2 runs failed" in done.stderr
     record = run_json(testbed, f"{name}-seed1")
     assert record["status"] == "failed" and "mine_" in record["error"]

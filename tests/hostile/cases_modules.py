@@ -50,5 +50,5 @@ CASES = [
          "neither a Kbuild nor",
          {"small.yaml": SMALL, "folder/tcp_mine.c": "int x;\n"}),
     *[_module(f"registers-{kind}", _GOOD.replace('"mine"', f'"{name}"'), "name|registers")
-      for kind, name in {"up": "../../../zz", "upper": "MINE", "empty": ""}.items()],
+      for kind, name in {"up": "../../../zz", "empty": ""}.items()],
 ]

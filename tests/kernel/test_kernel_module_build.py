@@ -135,6 +135,26 @@ def test_losses_at_random_break_no_invariant_of_the_kernel(run_scenario, tmp_pat
 GOOD = (module_builds.MODULES.parent / "docs/examples/tcp_mine.c").read_text()
 
 
+#: with so many words of 8 bytes of its own in each socket
+STATE = GOOD.replace("static u32 mine_ssthresh", """struct state { u64 words[%d]; };
+
+static void mine_begin(struct sock *sk)
+{
+	struct state *s = inet_csk_ca(sk);
+
+	s->words[0] = 1;
+}
+
+static u32 mine_ssthresh""").replace("	.ssthresh", "	.init		= mine_begin,\n	.ssthresh")
+STATE_LINE = 1 + STATE[:STATE.index("	s->words")].count("\n")
+NEW = GOOD.replace("static u32 mine_ssthresh", """
+static void mine_main(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+}
+
+static u32 mine_ssthresh""").replace("	.ssthresh", "	.cong_control	= mine_main,\n	.ssthresh")
+
+
 @pytest.fixture
 def cache(built, tmp_path, monkeypatch):
     """A cache of the test's own: what is built is not kept."""
@@ -159,12 +179,14 @@ def test_a_file_name_full_of_commands(built, cache, tmp_path):
 @pytest.mark.parametrize("source, words", [
     ('#include "/dev/zero"\n', "the compiler needs more than 3 GB of memory"),
     ("char large[1 << 29] = {1};\n", "the compiler writes files of more than 256 MB"),
-    (GOOD.replace('"mine"', '"../../x"'), r"registers a congestion control of the name '../../x': small letters"),
-    (GOOD.replace('"mine"', '"Mine"'), r"registers a congestion control of the name 'Mine': small letters"),
-], ids=["endless include", "huge object", "a name that is a path", "a name with a capital"])
+    (GOOD.replace('"mine"', '"../../x"'), r"registers a congestion control of the name '../../x': letters"),
+    (GOOD.replace("* 7 / 10", "* 0.7"), "a kernel has no floating point"),
+    (STATE % 14, f"{{path}}:{STATE_LINE}:10: struct state is larger than the 104 bytes of a congestion control"),
+    (NEW.replace("u32 ack, int flag, ", ""), "since Linux 6.10: cong_control takes (struct sock *sk, u32 ack"),
+], ids=["endless include", "huge object", "a name that is a path", "floating point", "large state", "an old signature"])
 def test_sources_that_go_too_far(built, cache, tmp_path, source, words):
     (tmp_path / "tcp_far.c").write_text(source)
-    with pytest.raises(kernel.ModuleError, match=re.escape(words)):
+    with pytest.raises(kernel.ModuleError, match=re.escape(words.replace("{path}", str(tmp_path / "tcp_far.c")))):
         kernel.build_module(built, tmp_path / "tcp_far.c", lambda text: None)
     assert [path.name for path in cache.iterdir()] == [".lock"]
 
@@ -185,3 +207,62 @@ def test_compiling_reads_and_changes_nothing_else(built, cache, tmp_path):
         assert not harm.exists() and not (built.source_dir / "harm").exists()
     else:
         (built.source_dir / "harm").unlink()
+
+
+def test_state_that_just_fits_and_a_new_signature_are_built(built, cache, tmp_path):
+    for number, text in enumerate((STATE % 13, NEW)):
+        (tmp_path / f"tcp_{number}.c").write_text(text)
+        module = kernel.build_module(built, tmp_path / f"tcp_{number}.c", lambda text: None)
+        assert (module.congestion_controls, module.warnings) == (("mine",), "")
+
+
+def test_a_file_with_headers_beside_it_and_private_ones_of_the_kernel(built, cache, tmp_path):
+    source = tmp_path / "tcp_mine.c"
+    source.write_text(GOOD.replace("* 7 / 10", "* TENTHS / 10").replace(
+        "#include <net/tcp.h>\n", '#include <net/tcp.h>\n#include "tcp_dctcp.h"\n#include "sub/mine.h"\n'))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/mine.h").write_text("#define TENTHS 7\n")
+    first = kernel.build_module(built, source, lambda text: None)
+    assert first.congestion_controls == ("mine",)
+    (tmp_path / "sub/mine.h").write_text("#define TENTHS 8\n")
+    assert kernel.build_module(built, source, lambda text: None).sha256 != first.sha256
+
+
+def test_names_that_the_kernel_has_are_changed_in_what_is_built(built, cache, tmp_path):
+    """An edited copy of one of the kernel's own: a .c file, and a folder; as another module it may have capitals."""
+    source = tmp_path / "tcp_cubic.c"
+    source.write_text((built.source_dir / "net/ipv4/tcp_cubic.c").read_text())
+    said = []
+    module = kernel.build_module(built, source, said.append)
+    assert (module.name, module.congestion_controls, dict(module.renamed)) == (
+        "tcp_cubic_given", ("cubic_2",), {"cubic_2": "cubic"})
+    assert said[1:] == ["tcp_cubic.c: the kernel has a congestion control cubic of its own: this one is called cubic_2"]
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "Kbuild").write_text("obj-m := tcp_reno.o tcp_cubic.o\n")
+    (folder / "tcp_cubic.c").write_text(GOOD.replace('"mine"', '"Mine"'))
+    (folder / "tcp_reno.c").write_text(GOOD.replace('"mine"', 'PREFIX "no"').replace(
+        "static u32", '#define PREFIX "re"\nstatic u32', 1))
+    module = kernel.build_module(built, folder, said.append)
+    assert {part.name: part.congestion_controls for part in module.parts} == {
+        "tcp_cubic_given": ("Mine",), "tcp_reno": ("reno_2",)}
+
+
+def test_a_folder_with_a_module_that_another_needs(built, cache, tmp_path):
+    (tmp_path / "Kbuild").write_text("obj-m := tcp_a.o tcp_z.o\n")
+    (tmp_path / "tcp_z.c").write_text("""#include <linux/module.h>
+int tenths(void);
+int tenths(void)
+{
+	return 7;
+}
+EXPORT_SYMBOL_GPL(tenths);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("what another module needs");
+""")
+    (tmp_path / "tcp_a.c").write_text(GOOD.replace("static u32", "int tenths(void);\nstatic u32", 1).replace(
+        "* 7 / 10", "* tenths() / 10"))
+    module = kernel.build_module(built, tmp_path, lambda text: None)
+    assert [(part.name, part.congestion_controls, part.needs) for part in module.parts] == [
+        ("tcp_z", (), ()), ("tcp_a", ("mine",), ("tcp_z",))]
+    assert kernel.find_module(built.key, module.sha256) == module

@@ -41,6 +41,13 @@ class Module(NamedTuple):
     sha256: str
     congestion_controls: tuple[str, ...]
     warnings: str = ""
+    renamed: Mapping[str, str] = {}
+
+    def part_name(self, congestion_control: str) -> str:
+        return self.name
+
+    def loaded_for(self, congestion_control: str) -> Sequence[Module]:
+        return [self]
 
 
 class _MeasuredPath(Record):

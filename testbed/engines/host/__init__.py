@@ -119,30 +119,40 @@ class Engine(KernelEngine):
         return modules.congestion_controls()
 
     def build_module(self, source: str, report: Report) -> kernel.Module:
-        return kernel.build_module_for(kernel.Headers.of_running(self.kernel_key()), source, report, self._try_module)
+        return kernel.build_module_for(kernel.Headers.of_running(self.kernel_key()), source, report, self._try_modules)
 
     def find_module(self, sha256: str) -> kernel.Module | None:
         return kernel.find_module(self.kernel_key(), sha256)
 
-    def _try_module(self, file: pathlib.Path) -> list[str]:
-        """Load a module for a moment, for what it registers. TrialError if it does nothing of the kind."""
+    def _try_modules(self, files: Sequence[pathlib.Path]) -> list[list[str]]:
+        """Load modules for a moment, for what each registers. TrialError if they do nothing of the kind."""
+        found: list[list[str]] = []
         with self._journal.exclusive(lambda: None):
             self._journal.begin()
-            self._journal.add(extra_modules=[file.stem])
+            self._journal.add(extra_modules=[file.stem for file in files])
             try:
-                before = modules.available()
-                modules.load(file)
-                names = [name for name in modules.available() if name not in before]
-            except FileExistsError:
-                raise kernel.TrialError(f": a module {file.stem} is loaded already: rmmod {file.stem} first") from None
-            except OSError as problem:
-                raise kernel.TrialError(f": {file.name} cannot be loaded: {problem.strerror} (dmesg says more)"
-                                        ) from None
+                for file in files:
+                    before = modules.available()
+                    self._load_on_trial(file)
+                    found.append([name for name in modules.available() if name not in before])
             finally:
                 self._put_back()
-        if not names:
-            raise kernel.TrialError(f": {file.name} loads, but registers no congestion control")
-        return names
+        if not any(found):
+            raise kernel.TrialError(f": {' '.join(file.name for file in files)} loads, but registers no congestion "
+                                    "control")
+        return found
+
+    @staticmethod
+    def _load_on_trial(file: pathlib.Path) -> None:
+        try:
+            modules.load(file)
+        except FileExistsError:
+            if modules.loaded().keys() & {file.stem.replace("-", "_")}:
+                raise kernel.TrialError(f": a module {file.stem} is loaded already: rmmod {file.stem} first") from None
+            raise kernel.TrialError(f": {file.name} registers a congestion control of a name that the kernel has "
+                                    "already (dmesg says which): give its .name another value") from None
+        except OSError as problem:
+            raise kernel.TrialError(f": {file.name} cannot be loaded: {problem.strerror} (dmesg says more)") from None
 
     def clean_up(self, pid: int) -> None:
         # whoever has the lock has put it back before

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 
 import kernel
-from kernel import guest, host, modinfo, trial
+from kernel import compiling, guest, host, modinfo, source_lines, trial
 from testbed import PROJECT_DIR, probes
 from testbed.core import c_libraries, environment, guesses, terminal
 from testbed.core.errors import EnvironmentProblem
@@ -101,13 +101,13 @@ class Engine(KernelEngine):
         code_bundle.ensure(report)
         if "wireless" in self._found.options:
             for name in standards.modules():
-                kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
-                    self._kernel, file, for_congestion_control=False))
+                kernel.build_module_for(self._found, _MODULES / name, report, lambda files: trial.load(
+                    self._kernel, files, for_congestion_control=False))
         for source, names in probes.module_sources(probes.names()).items():
             if self._module_of(source) is None:
                 try:
-                    kernel.build_module_for(self._found, source, report, lambda file: trial.load(
-                        self._kernel, file, for_congestion_control=False))
+                    kernel.build_module_for(self._found, source, report, lambda files: trial.load(
+                        self._kernel, files, for_congestion_control=False))
                 except kernel.ModuleError as problem:
                     report(f"{', '.join(names)}: without the module {source.name}, which makes them slower and may "
                            f"move instants by less than 1 us: {problem}")
@@ -204,13 +204,22 @@ class Engine(KernelEngine):
                 process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job.seed),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
-            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
+            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, log_path, on_progress)
         except watch.Stalled as problem:
-            raise watch.Stalled(str(problem) + ending.last_words(log_path)) from None
+            raise watch.Stalled(str(problem) + ending.last_words(log_path, self._lines(job))) from None
+        except watch.Buggy as problem:
+            raise watch.Buggy(f"{problem}: {ending.trouble(log_path, self._lines(job))}") from None
         finally:
             if process:
                 guest.kill_session(process)
-        ending.check(process.returncode, work_dir, log_path, tmpfs)
+        ending.check(process.returncode, work_dir, log_path, tmpfs, self._lines(job))
+
+    def _lines(self, job: Job) -> source_lines.Lines:
+        """What knows the lines of source of the modules in a run."""
+        modules = [module for variant in job.variants
+                   if variant.module_sha256 and (module := self.find_module(variant.module_sha256))]
+        return source_lines.Lines({part.name: compiling.debug_file(part.file)
+                                   for module in modules for part in module.parts})
 
     def session_dir(self) -> str:
         return _tmpfs(memory.LEAST_MB)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+from collections.abc import Callable
 
 from kernel import crash, host
 from testbed.core.errors import RunFailed
@@ -19,12 +20,23 @@ _KILLED_BY_IT = re.compile(r"ended with status -7\b")
 _OUT_OF_MEMORY = re.compile(r"Out of memory: Killed process \d+ \([^)\n]*\)")
 
 
-def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> Status:
+#: lines_of: the line of source of a place in a module (kernel/source_lines.py)
+_Lines = Callable[[str], str]
+
+
+def _no_lines(place: str) -> str:
+    return ""
+
+
+def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str,
+          lines_of: _Lines = _no_lines) -> Status:
     """What the guest said at its end; RunFailed unless that was that all went well."""
     log = log_path.read_bytes().decode("utf-8", "replace")
-    trouble = crash.describe(log)
+    wrong = crash.describe(log, lines_of)
     status = read_status(work_dir)
-    if status and not (trouble and "Kernel panic" in trouble):
+    if status and status.ok and crash.bug(log):
+        raise RunFailed(f"the guest kernel has a bug, and what it did after that is worth nothing: {_indented(wrong)}")
+    if status and not (wrong and re.match("Kernel (panic|mode signal)", wrong)):
         if status.ok:
             return status
         why = f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(status.error) else ""
@@ -36,27 +48,38 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
         raise RunFailed(_full(memory))
     if _free_bytes(str(work_dir)) < 1 << 20:
         raise RunFailed(f"No space left on device: {work_dir}")
-    if trouble:
-        raise RunFailed("the guest kernel crashed: " + trouble.replace("\n", "\n  "))
+    if wrong:
+        raise RunFailed(f"the guest kernel crashed: {_indented(wrong)}")
     if returncode < 0:
         place = crash.place(log)
         raise RunFailed(f"the guest kernel was killed by {signal.Signals(-returncode).name}"
-                        + (f" in {place}; a full stack is one reason" if place else ""))
+                        + (f" in {place}{lines_of(place)}" if place else "")
+                        + ("; a full stack is one reason: a recursion, or large local arrays"
+                           if returncode == -signal.SIGSEGV else ""))
     last = "\n  ".join(log.splitlines()[-10:])
     raise RunFailed(f"the guest kernel ended with status {returncode} before its job was done"
                     + "".join(f"; {message} ({fix})" for message, fix in host.problems())
                     + (f"; its last words:\n  {last}" if last else ""))
 
 
-def last_words(log_path: pathlib.Path) -> str:
+def trouble(log_path: pathlib.Path, lines_of: _Lines = _no_lines) -> str:
+    """The first thing that went wrong in a log, as lines behind a message."""
+    return _indented(crash.describe(log_path.read_bytes().decode("utf-8", "replace"), lines_of))
+
+
+def _indented(trouble: str | None) -> str:
+    return (trouble or "").replace("\n", "\n  ")
+
+
+def last_words(log_path: pathlib.Path, lines_of: _Lines = _no_lines) -> str:
     """Where the kernel was when it was made to stop, as lines to add to a message."""
     log = log_path.read_bytes().decode("utf-8", "replace")
     if program := crash.program_running(log):
         return f": it is the program {program}, in a loop without a system call"
-    trouble = crash.describe(log)
-    if not trouble:
+    wrong = crash.describe(log, lines_of)
+    if not wrong:
         return ""
-    first, *calls = trouble.splitlines()
+    first, *calls = wrong.splitlines()
     # it is made to panic to say where it is; what went wrong before that it says by itself
     said = "" if first.startswith("Kernel panic") else f"; before that the kernel said: {first}"
     return f"{said}:\n  " + "\n  ".join(calls)

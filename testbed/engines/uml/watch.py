@@ -11,8 +11,9 @@ import subprocess
 import time
 import weakref
 
+from kernel import crash
 from testbed.core.errors import RunFailed
-from testbed.engines._kernel_engine import read_progress
+from testbed.engines._kernel_engine import Progress, read_progress
 from testbed.engines.uml.arrivals import Arrivals
 from testbed.runs.engine import OnProgress
 
@@ -30,6 +31,8 @@ STALL_S, COMPUTES_S = 300, 1
 MOST_BETWEEN_LOOKS_S = 5.0
 #: wall seconds between two looks at a guest of which nothing is heard
 LOOK_EVERY_S = 0.2
+#: wall seconds that a kernel may go on after it has said that it has a bug: it may crash by itself, and say more
+BUG_S = 2.0
 #: wall seconds between two looks at all processes for the guest's, where the kernel has no list of children
 LOOK_S = 5
 #: how long the kernel may take to say where it was
@@ -42,14 +45,19 @@ class Stalled(RunFailed):
     """The guest computes without end."""
 
 
-def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path,
+class Buggy(RunFailed):
+    """The guest's kernel has said that it has a bug, and goes on or stands still."""
+
+
+def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path, log_path: pathlib.Path,
           on_progress: OnProgress) -> None:
     """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change.
 
     Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
-    made to write its stack into the log.
+    made to write its stack into the log. Raises Buggy soon after a line of the log says that it has a bug.
     """
     clock, cpu, news = _VirtualClock(process.pid, system_map), _CpuTime(process.pid), _News(process, work_dir)
+    bugs = _Bugs(log_path)
     progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     idle_s, computed_s, looked, ended = 0.0, 0.0, time.monotonic(), False
@@ -64,10 +72,12 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             return
         if cpu_s - computed_s > COMPUTES_S:
             idle_s, computed_s = 0.0, cpu_s
+        if bugs.found() and looked - bugs.since > BUG_S:
+            raise Buggy(f"the guest kernel has a bug {_where(progress)}")
         time_ns = clock.read_ns()
         if time_ns != moved_to_ns or time_ns is None:
             moved_to_ns, moved_at_cpu_s = time_ns, cpu_s
-        where = f"at {progress.t_us / 1e6:.0f} s ({progress.phase})" if progress else "while starting"
+        where = _where(progress)
         trouble = None
         if cpu_s - moved_at_cpu_s > STALL_CPU_S:
             trouble = f"virtual time stands still {where}: the guest has computed for {STALL_CPU_S} s of CPU time " \
@@ -84,6 +94,28 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             _ask_for_stack(process)
             raise Stalled(trouble)
         ended = news.ended_within(LOOK_EVERY_S)
+
+
+def _where(progress: Progress | None) -> str:
+    return f"at {progress.t_us / 1e6:.0f} s ({progress.phase})" if progress else "while starting"
+
+
+class _Bugs:
+    """Whether a log that grows says that the kernel has a bug."""
+
+    def __init__(self, log_path: pathlib.Path) -> None:
+        self._path, self._size = log_path, 0
+        self.since = 0.0
+
+    def found(self) -> bool:
+        """Reads the log only where it has grown; since: when it was found."""
+        with contextlib.suppress(FileNotFoundError):        # it has said nothing yet
+            if not self.since and (size := os.stat(self._path).st_size) > self._size:
+                # whole, since lines may come in parts; a kernel says little as long as all is well
+                self._size = size
+                if crash.bug(self._path.read_bytes().decode("utf-8", "replace")):
+                    self.since = time.monotonic()
+        return self.since > 0
 
 
 class _News:

@@ -21,6 +21,7 @@ from testbed.engines.vagrant.inside import RUN
 from testbed.engines.vagrant.machine import INSIDE, Machine
 from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Problem, Report
 from testbed.runs.plan import Plan
+from testbed.scenario import ccas
 
 _HERE = pathlib.Path(__file__).parent
 
@@ -40,12 +41,20 @@ class Facts(Record):
 
 
 class Module(Record):
-    """A module that was built inside; file: None, it is there."""
-    name: str
+    """A module that was built inside; file: None, it is there; part_names: {what it registers: module as in lsmod}."""
     sha256: str
     warnings: str
     congestion_controls: Sequence[str]
+    renamed: Mapping[str, str]
+    part_names: Mapping[str, str]
     file: None
+
+    def part_name(self, congestion_control: str) -> str:
+        return self.part_names[congestion_control]
+
+    def loaded_for(self, congestion_control: str) -> Sequence[ccas.Part]:
+        """None from here: the machine has its own."""
+        return []
 
 
 class Answer(Record):

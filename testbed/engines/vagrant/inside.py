@@ -104,8 +104,10 @@ def _build(request: Request, place: pathlib.Path, send: _Send) -> dict[str, obje
         module = engines.load("host").build_module(source, lambda text: send({"report": text}))
     except (KernelError, RunFailed) as problem:
         raise RunFailed(str(problem).replace(f"{place}/sent/", "")) from None
-    return {"module": {"name": module.name, "sha256": module.sha256, "warnings": module.warnings,
-                       "congestion_controls": list(module.congestion_controls), "file": None}}
+    names = module.congestion_controls
+    return {"module": {"sha256": module.sha256, "warnings": module.warnings, "congestion_controls": list(names),
+                       "renamed": dict(module.renamed), "part_names": {name: module.part_name(name) for name in names},
+                       "file": None}}
 
 
 def _run(request: Request, place: pathlib.Path, send: _Send) -> dict[str, object]:

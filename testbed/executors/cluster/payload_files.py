@@ -53,7 +53,8 @@ class PayloadFiles:
 
     def _module(self, file: pathlib.Path) -> dict[str, str]:
         return {f"modules/{path.parent.name}/{path.name}": self._hash(path)
-                for path in (file, file.parent / "module.json")}
+                for path in (*sorted(file.parent.glob("*.ko")), *sorted(file.parent.glob("*.debug")),
+                             file.parent / "module.json")}
 
     def _add_kernel(self, scratch: pathlib.Path) -> None:
         options = self._engine.options

@@ -190,7 +190,8 @@ def test_modules_are_built_inside(tmp_path):
     (tmp_path / "tcp_toy.c").write_text("int x;")
     reports = []
     module = engine.build_module(str(tmp_path / "tcp_toy.c"), reports.append)
-    assert (module.name, module.congestion_controls, module.sha256) == ("tcp_toy", ["toy"], "5" * 64)
+    assert (module.part_name("toy"), module.congestion_controls, module.sha256) == ("tcp_toy", ["toy"], "5" * 64)
+    assert dict(module.renamed) == {"toy": "reno"}
     assert reports == ["building"]
     (tmp_path / "tcp_toy.c").write_text("error")
     with pytest.raises(RunFailed, match="^in the virtual machine: tcp_toy.c:1: error$"):

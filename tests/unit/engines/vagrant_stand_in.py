@@ -35,7 +35,8 @@ class Engine(toy_engine.Engine):
         text = pathlib.Path(source).read_text()
         if "error" in text:
             raise RunFailed(f"{source}:1: error")
-        return types.SimpleNamespace(name="tcp_toy", sha256="5" * 64, warnings="", congestion_controls=("toy",))
+        return types.SimpleNamespace(sha256="5" * 64, warnings="", congestion_controls=("toy",),
+                                     renamed={"toy": "reno"}, part_name=lambda congestion_control: "tcp_toy")
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:

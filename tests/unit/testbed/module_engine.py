@@ -5,9 +5,10 @@ import types
 from testbed.runs.engine import Capabilities
 
 
-def module(name, sha256, registers, warnings=""):
+def module(name, sha256, registers, warnings="", renamed=None):
     """What building a module gives."""
-    return types.SimpleNamespace(name=name, file=None, sha256=sha256, congestion_controls=registers, warnings=warnings)
+    return types.SimpleNamespace(file=None, sha256=sha256, congestion_controls=registers, warnings=warnings,
+                                 renamed=renamed or {}, part_name=lambda congestion_control: name)
 
 
 class ModuleEngine:

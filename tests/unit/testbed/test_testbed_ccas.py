@@ -16,8 +16,8 @@ from tests.unit.testbed.module_engine import ModuleEngine, module
 class Engine(ModuleEngine):
     """Builds any module at once."""
 
-    def __init__(self, registers=("mine",), warnings=""):
-        self.module = module("tcp_mine", "abc", registers, warnings)
+    def __init__(self, registers=("mine",), warnings="", renamed=None):
+        self.module = module("tcp_mine", "abc", registers, warnings, renamed)
         self.built = []
 
     def build_module(self, source, report):
@@ -70,9 +70,34 @@ def test_a_module_is_named_by_what_it_registers(tmp_path):
     assert (subject.name, subject.variants[0].kernel_cca) == ("thing", None)
     ready = ccas.make_ready(subject, Engine(), print)
     assert (ready.name, ready.variants[0].kernel_cca, ready.variants[0].module_sha256) == ("mine", "mine", "abc")
-    with pytest.raises(RunFailed, match="registers a, b: say which one"):
-        ccas.make_ready(subject, Engine(("a", "b")), print)
+    with pytest.raises(RunFailed, match=f"registers a, B: .* --cca a={source},b={source};"):
+        ccas.make_ready(subject, Engine(("a", "B")), print)
     assert ccas.make_ready(subject, Engine(("a", "thing")), print).name == "thing"
+
+
+def test_a_label_that_is_a_name_chooses_what_a_folder_registers(tmp_path):
+    (tmp_path / "Makefile").write_text("")
+    one, two = (ccas.make_ready(subject, Engine(("one", "Two")), print)
+                for subject in ccas.parse(f"one={tmp_path},two={tmp_path}"))
+    assert (one.name, one.variants[0].kernel_cca, two.name, two.variants[0].kernel_cca) == ("one", "one", "two", "Two")
+
+
+def test_a_name_with_capitals_is_written_without_them_in_names_of_runs(tmp_path):
+    source = tmp_path / "tcp_x.c"
+    source.write_text("")
+    ready = ccas.make_ready(ccas.parse(str(source))[0], Engine(("MyCC",)), print)
+    assert (ready.name, ready.variants[0].kernel_cca) == ("mycc", "MyCC")
+    with pytest.raises(UsageError, match=f"it registers Reno, and reno is another .* such as new={source}"):
+        ccas.make_ready(ccas.parse(str(source))[0], Engine(("Reno",)), print)
+    assert ccas.make_ready(ccas.parse(f"new={source}")[0], Engine(("Reno",)), print).variants[0].kernel_cca == "Reno"
+
+
+def test_a_variant_file_may_say_a_name_that_was_taken(tmp_path):
+    (tmp_path / "tcp_cubic.c").write_text("")
+    (tmp_path / "edited.yaml").write_text("kernel_cca: cubic\nmodule: tcp_cubic.c\n")
+    engine = Engine(("cubic_2",), renamed={"cubic_2": "cubic"})
+    variant, = ccas.make_ready(ccas.parse(f"{tmp_path}/edited.yaml")[0], engine, print).variants
+    assert (variant.name, variant.kernel_cca) == ("edited", "cubic_2")
 
 
 def test_a_folder_may_have_a_plus_or_stand_beside_another(tmp_path):
@@ -169,10 +194,10 @@ def test_variants_of_one_subject_have_names_of_their_own(tmp_path):
         ccas.make_ready(ccas.parse(f"{tmp_path}/a/mine.yaml+{tmp_path}/b/mine.yaml")[0], Engine(), print)
 
 
-@pytest.mark.parametrize("name", ["../../../zz", "Mine", "-mine", "a b", "\x1b[2Jmine", "x" * 16, ""])
+@pytest.mark.parametrize("name", ["../../../zz", "-mine", "a b", "\x1b[2Jmine", "x" * 16, ""])
 def test_a_module_that_registers_no_proper_name_is_refused(tmp_path, name):
     (tmp_path / "tcp_mine.c").write_text("")
-    with pytest.raises(RunFailed, match="a name of at most 15 lower-case letters") as problem:
+    with pytest.raises(RunFailed, match="a name of at most 15 letters, digits") as problem:
         ccas.make_ready(ccas.parse(f"{tmp_path}/tcp_mine.c")[0], Engine((name,)), print)
     assert str(problem.value).isprintable()
 

@@ -149,10 +149,11 @@ def test_a_suite_calls_its_baseline_by_its_label():
 
 def test_a_module_called_as_one_of_the_kernel_is_told_from_other_refusals(monkeypatch, tmp_path):
     (tmp_path / "tcp_cubic.ko").write_text("")
-    logs = iter(("loading\n[    0.1] tcp_cubic: module is already loaded\nrefused Invalid argument\n",
-                 "loading\n[    0.1] TCP: cubic already registered or non-unique key\nrefused File exists\n"))
+    refusals = ("tcp_cubic: module is already loaded\nrefused Invalid argument",
+                "TCP: cubic already registered or non-unique key\nrefused File exists")
+    logs = iter(f"loading tcp_cubic.ko\n[    0.1] {refusal}\n" for refusal in refusals)
     monkeypatch.setattr(trial.guest, "run_briefly", lambda *_: next(logs))
     with pytest.raises(trial.TakenName, match="the kernel has a module tcp_cubic already"):
-        trial.load(types.SimpleNamespace(program=""), tmp_path / "tcp_cubic.ko")
-    with pytest.raises(trial.TrialError, match="registers cubic, which the kernel has already: give its .name"):
-        trial.load(types.SimpleNamespace(program=""), tmp_path / "tcp_cubic.ko")
+        trial.load(types.SimpleNamespace(program=""), [tmp_path / "tcp_cubic.ko"])
+    with pytest.raises(trial.TakenName, match="registers cubic, which the kernel has already: give its .name"):
+        trial.load(types.SimpleNamespace(program=""), [tmp_path / "tcp_cubic.ko"])

@@ -82,7 +82,9 @@ def test_buffers_hold_several_times_what_a_path_does():
 def parts(tmp_path):
     """Function: (variants, flows, components) -> job_parts, with an engine that has the module abc."""
     (tmp_path / "tcp_mine.ko").write_text("module")
-    module = types.SimpleNamespace(name="tcp_mine", file=tmp_path / "tcp_mine.ko")
+    (tmp_path / "tcp_lib.ko").write_text("what it needs")
+    parts = [types.SimpleNamespace(name=name, file=tmp_path / f"{name}.ko") for name in ("tcp_lib", "tcp_mine")]
+    module = types.SimpleNamespace(loaded_for=lambda congestion_control: parts)
     engine = types.SimpleNamespace(find_module=lambda sha256: module if sha256 == "abc" else None)
     work = tmp_path / "work"
     work.mkdir()
@@ -105,7 +107,8 @@ RATE = {"c": "{bottleneck_bps}"}
 def test_a_module_is_told_the_rate_of_its_flows_bottleneck(parts, tmp_path, flows, components, rate):
     variants = [record("mine", parameters=RATE, sha256="abc"), record("other")]
     given = parts(variants, flows, components)
-    assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": rate}}]
+    assert given["modules"] == [{"name": "tcp_lib", "file": "modules/tcp_lib.ko", "parameters": {}},
+                                {"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": rate}}]
     assert (tmp_path / "work/modules/tcp_mine.ko").read_text() == "module"
     assert given["builtin_parameters"] == {} and given["variants"] == [one.content() for one in variants]
     shared = any(one.variant == "other" for one in flows)
@@ -125,11 +128,29 @@ def test_variants_that_share_a_module_share_its_parameters(parts):
     flows = [flow(1, "n1", "n2", "slow"), flow(2, "n3", "n4", "fast")]
     with pytest.raises(UsageError, match="slow and fast cannot be in one run: both are mine, .* two sets"):
         parts([slow, fast], flows)
-    assert len(parts([slow, fast.changed(parameters={"gain": 1})], flows)["modules"]) == 1
+    assert len(parts([slow, fast.changed(parameters={"gain": 1})], flows)["modules"]) == 2
     with pytest.raises(UsageError, match="plain and tuned cannot be in one run: both are cubic, .* two sets"):
         parts([record("plain", "cubic"), record("tuned", "cubic", parameters={"hystart": 0})], [])
     assert parts([record("tuned", "cubic", parameters={"hystart": 0})], [])["builtin_parameters"] == {
         "tcp_cubic": {"hystart": "0"}}
+
+
+def test_two_modules_of_one_name_are_refused_in_one_run(parts, monkeypatch, tmp_path):
+    """Such as helpers that two folders have; of two that are the same, one is loaded."""
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other/tcp_lib.ko"
+    lib, mine = tmp_path / "tcp_lib.ko", tmp_path / "tcp_mine.ko"
+    found = {"abc": {"tcp_lib": lib, "tcp_mine": mine}, "def": {"tcp_lib": other, "tcp_two": mine}}
+    monkeypatch.setattr(job_ccas, "_find", lambda engine, sha256: types.SimpleNamespace(
+        loaded_for=lambda congestion_control: [types.SimpleNamespace(name=name, file=file)
+                                               for name, file in found[sha256].items()]))
+    variants = [record("one", sha256="abc"), record("two", sha256="def")]
+    flows = [flow(1, "n1", "n2", "one"), flow(2, "n3", "n4", "two")]
+    other.write_text("what it needs")
+    assert [module["name"] for module in parts(variants, flows)["modules"]] == ["tcp_lib", "tcp_mine", "tcp_two"]
+    other.write_text("something else")
+    with pytest.raises(UsageError, match="two: another congestion control of the run has a module tcp_lib, too"):
+        parts(variants, flows)
 
 
 def test_what_does_not_go_together_is_one_line(parts):

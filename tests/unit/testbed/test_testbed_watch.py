@@ -50,7 +50,7 @@ def test_a_clock_that_stands_still(start, tmp_path, monkeypatch):
     seen = []
     words = r"virtual time stands still at 4 s \(traffic\): .* 1 s of CPU time without end"
     with pytest.raises(watch.Stalled, match=words):
-        watch.watch(process, system_map, tmp_path, lambda *progress: seen.append(progress))
+        watch.watch(process, system_map, tmp_path, tmp_path / "log.txt", lambda *progress: seen.append(progress))
     assert seen == [("traffic", 4_000_000)] and process.poll() is not None
 
 
@@ -60,7 +60,7 @@ def test_a_clock_that_moves_while_nothing_is_achieved(start, tmp_path, monkeypat
     monkeypatch.setattr(watch, "COMPUTES_S", 0.005)
     process, system_map = start(256)
     with pytest.raises(watch.Stalled, match="no progress while starting for 3 s of CPU time"):
-        watch.watch(process, system_map, tmp_path, lambda *_: None)
+        watch.watch(process, system_map, tmp_path, tmp_path / "log.txt", lambda *_: None)
 
 
 def test_a_clock_that_creeps(start, tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_a_clock_that_creeps(start, tmp_path, monkeypatch):
     process, system_map = start(1)
     (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
     with pytest.raises(watch.Stalled, match=r"virtual time creeps at 4 s \(traffic\): .* 1 s of CPU time without pro"):
-        watch.watch(process, system_map, tmp_path, lambda *_: None)
+        watch.watch(process, system_map, tmp_path, tmp_path / "log.txt", lambda *_: None)
 
 
 def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "STALL_S", 2)
     process, _ = start(0)
     with pytest.raises(watch.Stalled, match="no progress"):
-        watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+        watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
 
 
 def test_a_guest_that_waits_for_what_does_not_come(tmp_path, monkeypatch):
@@ -84,7 +84,7 @@ def test_a_guest_that_waits_for_what_does_not_come(tmp_path, monkeypatch):
     process = subprocess.Popen(["sleep", "60"])
     try:
         with pytest.raises(watch.Stalled, match="for 1 s of wall time, in which the guest has computed nothing"):
-            watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+            watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
     finally:
         process.kill()
         process.wait()
@@ -97,7 +97,7 @@ def test_a_guest_that_gets_little_of_the_machine(tmp_path, monkeypatch):
     computed = itertools.count()
     monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: next(computed) / 100)
     process = subprocess.Popen(["sleep", "1.5"])
-    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+    watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
     assert process.returncode == 0 and next(computed) > 3
 
 
@@ -120,9 +120,9 @@ def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monke
     monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: 0.0)
     if stalls:
         with pytest.raises(watch.Stalled, match="no progress while starting for 4 s"):
-            watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
+            watch.watch(Guest(), tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
     else:
-        watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
+        watch.watch(Guest(), tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
 
 
 def no_descriptor(_pid):
@@ -134,7 +134,7 @@ def test_a_guest_that_ends(tmp_path, monkeypatch, descriptor):
     if not descriptor:                      # as before Linux 5.3
         monkeypatch.setattr(watch.os, "pidfd_open", no_descriptor)
     process = subprocess.Popen([sys.executable, "-c", ""])
-    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+    watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
     assert process.returncode == 0
 
 
@@ -155,7 +155,7 @@ def test_children_count_too(tmp_path, monkeypatch):
         while not (tmp_path / "System.map.ready").exists():
             assert process.poll() is None
         with pytest.raises(watch.Stalled, match="virtual time stands still while starting: .* 1 s of CPU time"):
-            watch.watch(process, system_map, tmp_path, lambda *_: None)
+            watch.watch(process, system_map, tmp_path, tmp_path / "log.txt", lambda *_: None)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -202,7 +202,7 @@ def test_progress_is_noticed_when_it_comes(tmp_path, monkeypatch, lacking):
         seen.append((phase, t_us))
         (tmp_path / f"seen{t_us}").touch()
     try:
-        watch.watch(process, tmp_path / "nothing", tmp_path, note)
+        watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", note)
     finally:
         process.kill()
         process.wait()
@@ -213,3 +213,23 @@ def test_progress_is_noticed_when_it_comes(tmp_path, monkeypatch, lacking):
 def test_a_watch_that_is_refused_leaves_nothing_open(tmp_path):
     before = os.listdir("/proc/self/fd")
     assert arrivals.Arrivals(tmp_path / "nowhere").fd == -1 and os.listdir("/proc/self/fd") == before
+
+
+def test_a_kernel_that_says_that_it_has_a_bug_is_not_waited_for(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "BUG_S", 0.3)
+    process, system_map = start(0)
+    (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
+    (tmp_path / "log.txt").write_text("[    1.0] fine\n[    2.0] BUG: scheduling while atomic: x\n")
+    with pytest.raises(watch.Buggy, match=r"^the guest kernel has a bug at 4 s \(traffic\)$"):
+        watch.watch(process, system_map, tmp_path, tmp_path / "log.txt", lambda *_: None)
+
+
+def test_a_log_is_read_as_it_grows(tmp_path):
+    bugs = watch._Bugs(tmp_path / "log.txt")
+    assert not bugs.found()
+    with open(tmp_path / "log.txt", "a", encoding="utf-8") as log:
+        for words, found in (("WARNING: CPU: 0 at x.c\n", False), ("[ 1.0] BU", False), ("G: bad page\n", True)):
+            log.write(words)
+            log.flush()
+            assert bugs.found() is found
+    assert 0 < bugs.since <= time.monotonic()

@@ -136,7 +136,8 @@ def test_a_pristine_source_for_somebody_to_change(tree, tmp_path):
     assert (tmp_path / "new/mine/net/tcp.c").read_text() == "int cwnd = 10;\n"
     for spec, folder, said in ((str(tmp_path / "linux.tar"), tmp_path / "new/mine", "exists; a new folder expected"),
                                (str(tree), tmp_path / "other", "is a tree already"),
-                               (str(tmp_path / "linux.tar"), tmp_path / "linux.tar/below", "linux.tar/below: (Not a directory|File exists)")):
+                               (str(tmp_path / "linux.tar"), tmp_path / "linux.tar/below",
+                                "linux.tar/below: (Not a directory|File exists)")):
         with pytest.raises(KernelError, match=said):
             source.write_source(spec, folder, lambda text: None)
 

@@ -164,8 +164,17 @@ def write_source(spec: str | None, folder: pathlib.Path, report: Report) -> None
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
         look_up(spec, report)
         fetch(spec, folder.absolute(), report, whole=True)
+        _let_git_see(folder / ".gitignore")
     except OSError as problem:
         raise KernelError(f"--source {folder}: {problem.strerror}") from None
+
+
+def _let_git_see(ignored: pathlib.Path) -> None:
+    """Debian's source tells git to ignore all files at the top."""
+    if ignored.is_file():
+        text = ignored.read_text(encoding="utf-8", errors="surrogateescape")
+        ignored.write_text(re.sub(r"^/\*\n(!/debian/\n)?", "", text, flags=re.M), encoding="utf-8",
+                           errors="surrogateescape")
 
 
 def _is_tarball(path: pathlib.Path) -> bool:

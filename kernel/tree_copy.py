@@ -57,12 +57,13 @@ def _is_git(tree: pathlib.Path) -> bool:
 
 
 def _git_names(tree: pathlib.Path) -> list[str] | None:
-    """What git has and what is new; None if it is no git tree."""
+    """What git has and what is new; None if it is no git tree, or one that ignores the kernel."""
     if not _is_git(tree):
         return None
     done = subprocess.run(["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                           capture_output=True, check=False)
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name] if not done.returncode else None
+    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    return names if "Makefile" in names and not done.returncode else None
 
 
 def _walk(tree: pathlib.Path) -> Iterator[str]:

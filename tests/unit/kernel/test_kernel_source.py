@@ -130,10 +130,12 @@ def test_new_files_that_git_does_not_know_yet_count_too(tree):
 
 
 def test_a_pristine_source_for_somebody_to_change(tree, tmp_path):
+    (tree / ".gitignore").write_text("*.o\n#\n/*\n!/debian/\n")
     with tarfile.open(tmp_path / "linux.tar", "w") as tar:
         tar.add(tree, "linux-6.99")
     source.write_source(str(tmp_path / "linux.tar"), tmp_path / "new/mine", lambda text: None)
     assert (tmp_path / "new/mine/net/tcp.c").read_text() == "int cwnd = 10;\n"
+    assert (tmp_path / "new/mine/.gitignore").read_text() == "*.o\n#\n"
     for spec, folder, said in ((str(tmp_path / "linux.tar"), tmp_path / "new/mine", "exists; a new folder expected"),
                                (str(tree), tmp_path / "other", "is a tree already"),
                                (str(tmp_path / "linux.tar"), tmp_path / "linux.tar/below",

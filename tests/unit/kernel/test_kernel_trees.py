@@ -254,6 +254,13 @@ def test_of_a_git_tree_goes_what_git_has_and_what_is_new(follow, tree):
     assert "net/tcp.c" not in follow()
 
 
+def test_a_git_tree_that_ignores_the_kernel(follow, tree):
+    """So does Debian's source, which people put into a repository."""
+    (tree / ".gitignore").write_text("/*\n")
+    git(tree, "init", "-q", "-b", "main")
+    assert follow() == sorted([".gitignore", *ALL])
+
+
 def test_what_is_the_same_keeps_its_time(follow, tree):
     follow()
     times = {name: (follow.copy / name).stat().st_mtime_ns for name in ALL}

@@ -131,7 +131,7 @@ bench: kernel
 	/usr/bin/python3 -m benchmarks
 
 # what runs need; caches and results are the user's
-INSTALLED = LICENSE analysis bin ccas docs/labs kernel kernel-modules knobs packages.txt scenarios setup.sh simulation suites testbed topologies traffic
+INSTALLED = LICENSE analysis bin ccas docs/labs kernel kernel-modules knobs packages.txt packet-scripts scenarios setup.sh simulation suites testbed topologies traffic
 
 install:
 	@test -n '$(PREFIX)' || { echo 'make install: PREFIX is empty; a folder such as /usr/local expected' >&2; exit 2; }

@@ -19,7 +19,7 @@ from testbed.core.errors import UsageError
 from testbed.runs import experiment, pack
 
 HELP = "pack an experiment for others to verify"
-GROUP = "Share and repeat"
+GROUP = "Look at results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from testbed.runs import campaign, experiment, pack, plan
 from testbed.runs.store import Store, read_record
 
 HELP = "repeat a run, or those of a pack, and compare hashes"
-GROUP = "Share and repeat"
+GROUP = "Look at results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from testbed import PROJECT_DIR
 #: from the bottom up; layers of one line do not know each other
 LAYERS = (("kernel",), ("testbed.core",), ("topologies",), ("traffic",), ("testbed.probes",),
           ("testbed.guest", "testbed.scenario", "testbed.checks"), ("analysis",), ("testbed.runs",),
-          ("testbed.engines",), ("testbed.executors",), ("testbed.cli",), ("testbed.api",))
+          ("testbed.engines",), ("testbed.executors", "testbed.packet_scripts"), ("testbed.cli",), ("testbed.api",))
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 #: of testbed, analysis may read these only: what a run is made from is none of its business
 OF_ANALYSIS = ("testbed.core", "testbed.checks")
@@ -21,7 +21,7 @@ OF_ANALYSIS = ("testbed.core", "testbed.checks")
 LATE_MS = {"pandas": 212, "numpy": 57, "scipy": 97, "distributed": 243, "rich": 28, "argcomplete": 9, "kernel": 37,
            "topologies": 59, "traffic": 86, "testbed.probes": 29, "testbed.checks": 31, "testbed.scenario": 73,
            "testbed.runs": 211, "testbed.engines": 32, "testbed.executors": 115, "analysis": 259,
-           "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4}
+           "testbed.packet_scripts": 124, "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4}
 #: in files that programs of a run import, each in a process of its own: ms that it takes after all else that the file
 #: imports (the least of five; Debian 12, Python 3.11). What takes less than half a millisecond is imported at the top
 LATE_INSIDE_MS = {
@@ -37,7 +37,8 @@ LATE_INSIDE_MS = {
     "traffic.workload.components": 86}
 INSIDE = ("testbed/guest/", "testbed/probes/", "topologies/", "traffic/")
 #: these make the code of the testbed reachable before they import it
-BEGINNINGS = ("testbed/engines/uml/init.py", "testbed/engines/host/enter.py", "testbed/engines/vagrant/inside.py")
+BEGINNINGS = ("testbed/engines/uml/init.py", "testbed/engines/host/enter.py", "testbed/engines/vagrant/inside.py",
+              "testbed/packet_scripts/init.py")
 
 
 def layer_of(module: str) -> str | None:

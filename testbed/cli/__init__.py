@@ -32,7 +32,7 @@ First steps:
   testbed report access-link-load60-quick         make its report again
 Exit codes and examples: docs/reference/commands.md
 """
-_GROUPS = ("Run experiments", "Look at results", "Share and repeat", "Set up and explore", "More")
+_GROUPS = ("Run experiments", "Look at results", "Set up and explore", "More")
 _FOLDER = pathlib.Path(__file__).parent
 #: commands of the version before, and what they are now
 _RENAMED = {"all": "suite run all", "judge": "runs judge", "query": "runs query", "rm": "runs rm", "site": "report",

@@ -19,41 +19,44 @@ BROKEN, WORSE, BETTER, DIFFERENT, OTHER_DATA, SAME = "broken", "worse", "better"
 #: those that count as a change
 CHANGED = (WORSE, BETTER, DIFFERENT)
 #: verdicts and states of runs, the best first
+_MOST_TOLD = 5
 _ORDER = ("valid", "suspect", "invalid", "damaged", "failed")
 
 
-class Trouble(NamedTuple):
-    """Runs of a congestion control that are worse off with the other kernel than with the base."""
+class Event(NamedTuple):
+    """What changed that is no metric: runs that fail with one kernel only, a packet script that passes no more. good:
+    WORSE, BETTER or DIFFERENT."""
 
     who: str
     words: str
+    good: str = WORSE
 
 
 class Outcome(NamedTuple):
-    """What became of a scenario, or of anything else that is carried out with both kernels (a packet script).
+    """What became of a scenario, or of anything else that is carried out with both kernels, such as packet scripts.
 
-    problem: why it cannot be compared; '' if it can. report: the page with all of its numbers, '' without one.
+    problem: why it cannot be compared; '' if it can. same: how many things without metrics are the same, in words.
+    report: the page with all of its numbers, '' without one.
     """
 
     name: str
     title: str
     problem: str = ""
     rows: list[changes.Changed] = []
-    troubles: list[Trouble] = []
+    events: list[Event] = []
+    same: str = ""
     report: str = ""
 
     @property
     def state(self) -> str:
         """The worst of its congestion controls."""
-        found = [one for row in self.rows for one in row.changes]
+        goods = {one.good for row in self.rows for one in row.changes} | {one.good for one in self.events}
         if self.problem:
             return BROKEN
-        if self.troubles or any(one.good == changes.WORSE for one in found):
-            return WORSE
-        if any(one.good == changes.BETTER for one in found):
-            return BETTER
-        if found:
-            return DIFFERENT
+        if goods:
+            return next((state for state in (WORSE, BETTER) if state in goods), DIFFERENT)
+        if self.same:
+            return SAME
         if not self.rows or any(row.state == changes.NOTHING for row in self.rows):
             return BROKEN
         return SAME if all(row.state == changes.SAME for row in self.rows) else OTHER_DATA
@@ -63,14 +66,16 @@ class Outcome(NamedTuple):
         """One line."""
         found = [one for row in self.rows for one in row.changes]
         if self.state == SAME:
-            return f"{unchanged.WORDS}, the same to the byte"
+            return self.same or f"{unchanged.WORDS}, the same to the byte"
         if self.state == OTHER_DATA:
             few = any(row.state == changes.TOO_FEW for row in self.rows)
             return "other packets; " + (f"metrics need {stats.LEAST} seeds" if few else
                                         "no metric can be told apart")
         if self.state == BROKEN:
             return f"cannot be compared: {self.problem or 'no usable runs of both kernels'}"
-        return ", ".join(filter(None, [_metrics(found), "; ".join(f"{one.who}: {one.words}" for one in self.troubles)]))
+        told = [f"{one.who}: {one.words}" for one in self.events[:_MOST_TOLD]]
+        told += [f"and {len(self.events) - _MOST_TOLD} more"] if len(self.events) > _MOST_TOLD else []
+        return "; ".join(filter(None, [_metrics(found), *told, self.same]))
 
 
 class Regression(NamedTuple):
@@ -97,9 +102,10 @@ class Regression(NamedTuple):
         against = f"With kernel {self.other}, against {self.base},"
         if changed:
             found = [one for outcome in changed for row in outcome.rows for one in row.changes]
-            troubles = sum(len(outcome.troubles) for outcome in changed)
-            said = " and ".join(filter(None, [_metrics(found), f"{_count(troubles, 'congestion control')} with runs "
-                                              "that fail or lose their verdict" if troubles else ""]))
+            events = [one.good for outcome in changed for one in outcome.events]
+            said = " and ".join(filter(None, [_metrics(found), ", ".join(
+                f"{_count(events.count(good), 'other change')} that is {good}" if events.count(good) == 1 else
+                f"{events.count(good)} other changes that are {good}" for good in CHANGED if good in events)]))
             return f"{against} {len(changed)} of {total} changed: {said}.{more}"
         same = sum(one.state == SAME for one in self.outcomes)
         if same == len(self.outcomes):
@@ -180,15 +186,15 @@ def of_experiment(name: str, title: str, folder: Path, only: Collection[str], ma
     rows = [row if row.state == changes.SAME else row._replace(counters=changes.counters_of(
         _pairs(experiment, first, second))) for row, (first, second) in zip(sections[0].rows, _both(experiment))] \
         if sections else []
-    troubles = _troubles(experiment)
-    # what has no usable runs with one kernel stands among the troubles, if it has some with the base
-    hurt = {one.who for one in troubles}
+    events = _events(experiment)
+    # what has no usable runs with one kernel stands among the events, if it has some with the base
+    hurt = {one.who for one in events}
     outcome = Outcome(name, title, "" if rows else "no runs of both kernels",
-                      [row for row in rows if row.state != changes.NOTHING or row.who not in hurt], troubles)
+                      [row for row in rows if row.state != changes.NOTHING or row.who not in hurt], events)
     return outcome, kernels.levels(experiment)
 
 
-def _troubles(experiment: Experiment) -> list[Trouble]:
+def _events(experiment: Experiment) -> list[Event]:
     """Rows of which more runs failed, or have a bad verdict, with the second kernel than with the first."""
     place = experiment.kernel_place
     found = []
@@ -204,9 +210,9 @@ def _troubles(experiment: Experiment) -> list[Trouble]:
             why = known["reasons"][0]["message"] if known and known["reasons"] else run.state.message
             axes = [axis.say(value) for at, (axis, value) in enumerate(zip(experiment.axes, second.point))
                     if at != place and value]
-            found.append(Trouble(" ".join([second.subject, *axes]),
-                                 f"{len(worse)} of {_count(len(before), 'run')} {state}, and not with the base: "
-                                 f"{why.splitlines()[0] if why else 'no reason known'}"))
+            found.append(Event(" ".join([second.subject, *axes]),
+                               f"{len(worse)} of {_count(len(before), 'run')} {state}, and not with the base: "
+                               f"{why.splitlines()[0] if why else 'no reason known'}"))
     return found
 
 

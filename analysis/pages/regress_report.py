@@ -46,9 +46,9 @@ def _table(found: Regression) -> pd.DataFrame:
     """A row for each changed metric, and one for each congestion control (and point) without one."""
     rows: list[tuple[object, ...]] = []
     for outcome in found.outcomes:
-        for trouble in outcome.troubles:
-            rows.append((outcome.name, outcome.state, trouble.who, "", "", "", "", "", "", "", "", changes.WORSE,
-                         trouble.words))
+        for event in outcome.events:
+            rows.append((outcome.name, outcome.state, event.who, "", "", "", "", "", "", "", "", event.good,
+                         event.words))
         for row in outcome.rows:
             for one in row.changes:
                 of = one.difference
@@ -67,6 +67,7 @@ def markdown(found: Regression, command: Sequence[str]) -> str:
     for outcome in found.outcomes:
         lines.append(f"* **{_plain(outcome.name)}**: {_plain(outcome.words)}")
         if outcome.state in CHANGED:
+            lines += [f"  * {_plain(one.who)}: {_plain(one.words)}" for one in outcome.events]
             section = changes.Section("", outcome.rows)
             for row in section.changed:
                 lines.append(f"  * {_plain(row.who)}: {_plain(row.summary)}")
@@ -99,7 +100,9 @@ def _cases(outcome: Outcome) -> list[junit.Case]:
     name = f"regress.{outcome.name}"
     if outcome.state == BROKEN:
         return [junit.Case(name, outcome.name, "error", outcome.words)]
-    cases = [junit.Case(name, one.who, "failure", one.words, changes.WORSE) for one in outcome.troubles]
+    cases = [junit.Case(name, one.who, "failure", one.words, one.good) for one in outcome.events]
+    if outcome.same:
+        cases.append(junit.Case(name, outcome.name, "", outcome.same))
     for row in outcome.rows:
         goods = {one.good for one in row.changes}
         kind = changes.WORSE if changes.WORSE in goods else changes.BETTER if changes.BETTER in goods else "different"

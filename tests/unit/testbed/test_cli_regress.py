@@ -126,7 +126,7 @@ def test_runs_that_become_invalid_are_worse(regress, capsys):
     regress.ends["new", "reno"] = "invalid"
     assert regress("--only", "first") == 1
     said = capsys.readouterr().out
-    assert "congestion control with runs that fail or lose their verdict" in said.splitlines()[0]
+    assert said.startswith("With kernel new, against 6.12, 1 of 1 scenario changed: 1 other change that is worse.\n")
     assert "reno: 2 of 2 runs invalid, and not with the base: offered load is 57.1 %" in said
 
 

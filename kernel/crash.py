@@ -96,9 +96,9 @@ def describe(log: str, lines_of: Callable[[str], str] = lambda place: "") -> str
         first = next((i for i, call in enumerate(calls[:_NEARBY]) if call.endswith("]")), None)
         if first is None:
             first = next((i for i, call in enumerate(calls) if not _REPORTERS.match(call)), 0)
-        said.append(f"in {calls[first]}{lines_of(calls[first])}")
+        said.append(f"in {calls[first]}{lines_of(_call_in(calls[first]))}")
         calls = calls[first + 1:]
-    said += [f"  {call}{lines_of(call)}" for call in calls[:_MOST_CALLS]]
+    said += [f"  {call}{lines_of(_call_in(call))}" for call in calls[:_MOST_CALLS]]
     return "\n".join(said)
 
 
@@ -135,6 +135,11 @@ def _calls(lines: list[str]) -> list[str]:
             if "+0x0/" not in call.group(1):                # a pointer to a function, and no call
                 calls.append(call.group(1))
     return calls
+
+
+def _call_in(returns_to: str) -> str:
+    """The place of a call, of that where it returns to: another line of source, where it is the last of one."""
+    return re.sub(r"\+0x([0-9a-f]+)/", lambda found: f"+{int(found[1], 16) - 1:#x}/", returns_to, count=1)
 
 
 def _place(lines: list[str]) -> str | None:

@@ -50,7 +50,9 @@ def _kept(evidence: Evidence) -> Iterator[Finding]:
     for name, kept_bytes in late.kept_of_connections.items():
         if kept_bytes > 0:
             yield Finding("suspect", f"{name}: the kernel keeps {kept_bytes} B of each connection that is over: it "
-                                     "does not free what it allocates")
+                                     "does not free what it allocates"
+                          + (f" ({late.leaked[0]})" if late.leaked else
+                             "; --kernel-option debug finds out where it allocates it"))
     if more_mb > allowed_mb:
         yield Finding("suspect", f"the kernel had at least {more_mb} MB more memory in use after the traffic than "
                                  f"before it, where {allowed_mb:.0f} MB at most are usual: a congestion control "

@@ -176,6 +176,8 @@ class Late(Record):
     kept_more_mb: int | None = None
     #: {module: bytes that are kept of each connection that is over}
     kept_of_connections: Mapping[str, float] = {}
+    #: what modules allocated and nobody points to, where the kernel looks for it (testbed/guest/kmemleak.py)
+    leaked: Sequence[str] = ()
     #: lines of the kernel's log that say what is wrong
     trouble: Sequence[str] = ()
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from testbed.guest import congestion_controls, devices, leaks
+from testbed.guest import congestion_controls, devices, kmemleak, leaks
 from topologies.linux.namespace import get_offloads, read_sysctl
 from topologies.linux.network import Network
 
@@ -56,7 +56,7 @@ def read(network: Network, before: Before, modules: Sequence[str] = ()) -> dict[
     """What is another at the end; modules: congestion controls that are not the kernel's own.
 
     {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask,
-    "kept_more_mb": memory, "trouble": [lines], "kept_of_connections": {module: bytes of each}}
+    "kept_more_mb": memory, "trouble": [lines], "kept_of_connections": {module: bytes of each}, "leaked": [lines]}
     """
     was, now = before.found, devices.read(network)
     sections: dict[str, tuple[_Values, _Values]] = {
@@ -80,13 +80,15 @@ def read(network: Network, before: Before, modules: Sequence[str] = ()) -> dict[
                     offloads[place] = get_offloads(place.partition("/")[2])
     sections |= {"sysctls": _flat(nodes), "offloads": (network.offloads, offloads)}
     mask = tainted()
+    kept = {"kept_of_connections": _kept_of_connections(network, modules)} if modules else {}
+    leaked = kmemleak.leaks() if modules else []
     return {"changed": {section: changed for section, (first, last) in sections.items()
                         if (changed := {name: [first.get(name), last.get(name)] for name in {**first, **last}
                                         if first.get(name) != last.get(name)})},
             "read": {section: len(last) for section, (_, last) in sections.items()},
             "kept_more_mb": more_mb(before.kept_kb, kept_kb()), "tainted": mask,
             "trouble": _trouble() if mask & _WRONG else [],
-            **({"kept_of_connections": _kept_of_connections(network, modules)} if modules else {})}
+            **kept, **({"leaked": leaked} if leaked else {})}
 
 
 def _kept_of_connections(network: Network, modules: Sequence[str]) -> dict[str, float]:

@@ -76,7 +76,7 @@ def test_what_was_wrong_before_a_kernel_was_made_to_stop(tmp_path):
                    "[   22.2]  [<6001dff8>] ? x_avoid+0x10/0x25 [tcp_x]\n")
     said = ending.last_words(log, lambda place: f" (line of {place})")
     assert said.startswith("; before that the kernel said: BUG: scheduling while atomic: swapper/0/0x00000100 (some")
-    assert said.endswith(":\n  in x_avoid+0x10/0x25 [tcp_x] (line of x_avoid+0x10/0x25 [tcp_x])")
+    assert said.endswith(":\n  in x_avoid+0x10/0x25 [tcp_x] (line of x_avoid+0xf/0x25 [tcp_x])")
     log.write_text("[   22.2] Kernel panic - not syncing: Kernel mode fault at addr 0x0\n")
     assert ending.last_words(log) == ":\n  "
 

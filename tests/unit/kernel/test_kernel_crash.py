@@ -36,6 +36,8 @@ def test_where_and_how_it_got_there():
 def test_lines_of_source_stand_behind_places():
     lines = crash.describe(FAULT, lambda place: " (mine.c:3)" if "tcp_mine" in place else "").splitlines()
     assert lines[1:3] == ["in mine_cong_avoid+0xe/0x25 [tcp_mine] (mine.c:3)", "  tcp_ack+0x58/0x220"]
+    # of a call: the line of the instruction before the one that it returns to
+    assert "  tcp_ack+0x58/0x220 (tcp_ack+0x57/0x220)" in crash.describe(FAULT, " ({})".format).splitlines()
 
 
 def test_a_division_by_zero_has_a_place():

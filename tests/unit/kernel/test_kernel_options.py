@@ -37,6 +37,14 @@ def test_options_are_files(here):
             configuration.ordered(["tun", name])
 
 
+def test_an_option_brings_what_it_needs():
+    """What a kernel that checks itself looks at, the patches for speed leave out."""
+    assert configuration.ordered(["debug"]) == configuration.ordered(["stock", "debug"]) == ("debug", "stock")
+    assert configuration.ordered(["stock"]) == ("stock",)
+    config = configuration.text(["debug"]).splitlines()
+    assert {"CONFIG_SLUB_DEBUG=y", "CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_KMEMLEAK=y"} <= set(config)
+
+
 def test_what_options_need_together_is_added_for_both_only(here):
     assert configuration.text() == "CONFIG_NET=y\n# CONFIG_TUN is not set\n"
     assert configuration.text(["mptcp"]).endswith("not set\nCONFIG_MPTCP=y\n")

@@ -19,6 +19,7 @@ import re
 
 from testbed.cli import _shared
 from testbed.core.errors import UsageError
+from testbed.core.files import why_unwritable
 
 HELP = "run packet scripts against the guest kernel"
 GROUP = "Run experiments"
@@ -48,8 +49,8 @@ def main(arguments: argparse.Namespace) -> int:
                                              ("tolerance_usecs", arguments.tolerance_us),
                                              ("tolerance_percent", arguments.tolerance_percent)) if value is not None}
     sources = [runner.read(file, given, arguments.define) for file in files]
-    if arguments.junit and not pathlib.Path(arguments.junit).absolute().parent.is_dir():
-        raise UsageError(f"--junit {arguments.junit}: no such folder")
+    if arguments.junit and (reason := why_unwritable(pathlib.Path(arguments.junit).absolute().parent)):
+        raise UsageError(f"--junit: {reason}")
     carried_out = runner.runner(_shared.engine_options(arguments), _shared.reporter())
     print("TAP version 13", f"1..{len(sources)}", sep="\n", flush=True)
     outcomes = []

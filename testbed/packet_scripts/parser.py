@@ -23,7 +23,7 @@ _FLAGS = {"F": "F", "S": "S", "R": "R", "P": "P", ".": ".", "U": "U", "E": "E", 
 IP_VERSIONS = ("ipv4", "ipv6", "ipv4-mapped-ipv6")
 #: what scripts may say they need (`--needs=`), and of which kernels it is true
 NEEDS = ("accecn",)
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
 _MOST_DEPTH = 20
 #: options of packetdrill that say what is always so here
 _WITHOUT_EFFECT = ("send_omit_free", "verbose", "gateway_ip", "netmask_ip", "non_fatal", "dry_run", "debug")
@@ -33,7 +33,7 @@ def parse(text: str, file: str, given: Mapping[str, str] | None = None,
           defines: Iterable[tuple[str, str]] = ()) -> Script:
     """The Script of a text; given: options for scripts that do not say them, by the names that scripts
     use."""
-    if len(text) > _MOST_BYTES:
+    if len(text) > MOST_BYTES:
         raise ScriptError(f"{file}: more than 1 MB: is this a packet script?")
     if "\0" in text:
         raise ScriptError(f"{file}: a text expected, not binary data")

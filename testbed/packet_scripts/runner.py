@@ -19,7 +19,7 @@ import kernel
 from kernel import crash, guest
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.core.files import write_json
+from testbed.core.files import read_regular, write_json
 from testbed.packet_scripts import parser
 from testbed.packet_scripts.language import Script
 from testbed.packet_scripts.results import Outcome, Told
@@ -51,10 +51,11 @@ class Source:
 def read(path: str, given: Mapping[str, str], defines: Sequence[tuple[str, str]]) -> Source:
     """A script as a file. UsageError."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read(2 << 20)
+        text = read_regular(path, parser.MOST_BYTES).decode()
     except OSError as problem:
         raise UsageError(f"{path}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"{path}: a text in UTF-8 expected, byte {problem.start} is none") from None
     return Source(pathlib.Path(path), text, parser.parse(text, path, given, defines), given, tuple(defines))
 
 

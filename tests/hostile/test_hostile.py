@@ -6,13 +6,14 @@ import pathlib
 
 import pytest
 
-from tests.hostile import (cases_arguments, cases_cca, cases_fields, cases_lookup, cases_modules, cases_results,
-                           cases_suites, cases_surroundings, cases_tmix, cases_vectors, cases_yaml, runner)
+from tests.hostile import (cases_arguments, cases_cca, cases_fields, cases_lookup, cases_modules, cases_packet_scripts,
+                           cases_results, cases_suites, cases_surroundings, cases_tmix, cases_vectors, cases_yaml,
+                           runner)
 from tests.hostile.case import Case
 
 CASES: list[Case] = [case for module in (
     cases_yaml, cases_fields, cases_arguments, cases_cca, cases_vectors, cases_tmix, cases_results, cases_surroundings,
-    cases_modules, cases_lookup, cases_suites) for case in module.CASES]
+    cases_modules, cases_lookup, cases_suites, cases_packet_scripts) for case in module.CASES]
 
 
 def test_the_corpus_is_large_and_names_are_distinct() -> None:

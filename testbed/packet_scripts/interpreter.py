@@ -57,6 +57,8 @@ class _Blocking(threading.Thread):
         self.ended_ns = 0
 
     def run(self) -> None:
+        # a signal, such as that of a command that has ended, would cut the call short
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         self.entered = True
         result = self.prepared.run()
         self.ended_ns = now_ns()
@@ -157,6 +159,8 @@ class Interpreter:
             self._shell(event, what)
         else:
             self._python(event, what)
+        if self._blocked:               # it may go on by what has happened, before anything else does
+            self._blocked.wait_until_it_blocks()
         self._device.collect()
 
     def _tolerance_ns(self, after_ns: int) -> int:

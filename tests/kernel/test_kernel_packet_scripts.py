@@ -143,9 +143,11 @@ def test_datagrams_and_icmp(run):
 
 
 def test_a_call_that_blocks_lets_the_script_go_on(run):
+    """The end of a command, which sends a signal, does not cut it short."""
     outcome, = run(f"""{HANDSHAKE}
 +0...0.25 read(4, ..., 1000) = 500
-+.25 < P. 1:501(500) ack 1 win 1000
++.1 `true`
++.15 < P. 1:501(500) ack 1 win 1000
 +0 > . 1:1(0) ack 501
 +0 close(4) = 0
 +0 > F. 1:1(0) ack 501

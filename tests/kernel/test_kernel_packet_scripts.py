@@ -197,6 +197,26 @@ def test_the_congestion_control_of_the_command_line_counts(run):
             run(text, cca=cca)
 
 
+#: what switches off what a script is about
+WITHOUT = {
+    "initial-window": "ip route change 192.0.2.0/24 dev tun0 initcwnd 5",
+    "slow-start": "ip route change 192.0.2.0/24 dev tun0 initcwnd 5",
+    "rto-backoff": "ip route change 192.0.2.0/24 dev tun0 rto_min 400ms",
+    "tail-loss-probe": "sysctl -q net.ipv4.tcp_early_retrans=0", "rack": "sysctl -q net.ipv4.tcp_recovery=0",
+    "prr": "sysctl -q net.ipv4.tcp_sack=0", "dsack-undo": "sysctl -q net.ipv4.tcp_sack=0",
+    "ecn": "sysctl -q net.ipv4.tcp_ecn=0", "ecn-receiver": "sysctl -q net.ipv4.tcp_ecn=0",
+    "fast-open-server": "sysctl -q net.ipv4.tcp_fastopen=0",
+    "fast-open-client": "sysctl -q net.ipv4.tcp_fastopen=0", "newreno": "sysctl -q net.ipv4.tcp_reordering=5",
+    "delayed-ack": "sysctl -q net.ipv4.tcp_window_scaling=0"}
+
+
+def test_scripts_fail_without_what_they_are_about(run):
+    texts = [(runner.FOLDER / f"{name}.pkt").read_text().replace("    0 socket(", f"`{command}`\n    0 socket(", 1)
+             for name, command in WITHOUT.items()]
+    names = {f"{number}.pkt": name for number, name in enumerate(WITHOUT)}
+    assert [names[outcome.file.rpartition("/")[2]] for outcome in run(*texts) if outcome.ok] == []
+
+
 @pytest.mark.parametrize("script, change", [
     ("cubic-beta", ("beta __read_mostly = 717", "beta __read_mostly = 819")),
     ("hystart", ("hystart __read_mostly = 1", "hystart __read_mostly = 0"))])

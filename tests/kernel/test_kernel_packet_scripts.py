@@ -197,6 +197,15 @@ def test_the_congestion_control_of_the_command_line_counts(run):
             run(text, cca=cca)
 
 
+@pytest.mark.parametrize("code", ["while True: pass", "__import__('ctypes').CDLL(None).reboot(0x4321FEDC)"])
+def test_a_guest_that_does_not_come_to_its_end(run, monkeypatch, code):
+    """The script before it has its result, and the one behind it says that it was not run."""
+    monkeypatch.setattr(runner, "_BOOT_S", 20)
+    monkeypatch.setattr(runner, "_SCRIPT_S", 0)
+    before, during, behind = run(HANDSHAKE, f"{HANDSHAKE}+0 %{{ {code} }}%\n", HANDSHAKE)
+    assert before.ok and not during.ok and "not run" in behind.problem[0]
+
+
 #: what switches off what a script is about
 WITHOUT = {
     "initial-window": "ip route change 192.0.2.0/24 dev tun0 initcwnd 5",

@@ -13,6 +13,11 @@ _NEARBY = 20
 _COPY = re.compile(r"(?<=\s)/\S*/\.new-[^/\s]+/")
 #: of fault_signals.c
 _SIGNAL = re.compile(r"the host stopped the kernel by signal (\d+)$")
+_STACK = re.compile(r"^the host stopped the kernel at the end of its stack, at 0x([0-9a-f]{16})$", re.M)
+#: of testbed/guest/congestion_controls.py
+_MODULE = re.compile(r"^module (\w+) is at 0x([0-9a-f]+)$", re.M)
+#: bytes of code of a module
+_LARGEST = 1 << 20
 _NULL = re.compile(r"the host stopped the kernel at a NULL pointer$")
 #: after it nothing that a run measures can be trusted, though the kernel may go on: of any kind, of SLUB, of lockdep
 _BUG = re.compile(r"\bBUG: .*|\bBUG [\w-]+ \(.*\): .*|WARNING: (possible|inconsistent|bad) .*(lock|dependency).*")
@@ -110,6 +115,19 @@ def bug(log: str) -> str | None:
 def place(log: str) -> str | None:
     """The function in which a kernel was that had no time to say more."""
     return _place(_lines(log))
+
+
+def full_stack(log: str) -> str | None:
+    """Where a kernel was whose stack was full: .text+0x45/0x0 [tcp_x] in a module of which the log says where it is,
+    else the address; None if no stack was full."""
+    log = log.replace("\r", "")
+    found = list(_STACK.finditer(log))
+    if not found:
+        return None
+    at = int(found[-1][1], 16)
+    modules = {int(address, 16): name for name, address in _MODULE.findall(log)}
+    base = max((address for address in modules if address <= at), default=None)
+    return f"0x{at:x}" if base is None or at - base > _LARGEST else f".text+0x{at - base:x}/0x0 [{modules[base]}]"
 
 
 def _lines(log: str) -> list[str]:

@@ -24,6 +24,9 @@ class Lines:
         file = self._files.get(found["module"]) if found else None
         if not found or not file or not file.is_file():
             return ""
+        if found["function"] == ".text":                    # only where it is, and not in which function
+            function, *lines = [*_said(["addr2line", "-f", "-j", ".text", "-e", str(file), f"0x{found['offset']}"]), ""]
+            return f" ({function}, {_short(lines[0])})" if lines and _known(lines[0]) else ""
         symbol = next((symbol for line in _said(["objdump", "-t", str(file)])
                        if (symbol := _SYMBOL.match(line)) and symbol["name"] == found["function"]), None)
         if not symbol:
@@ -31,10 +34,19 @@ class Lines:
         at = int(symbol["value"], 16) + int(found["offset"], 16)
         lines = [re.sub(r" \(discriminator.*", "", line) for line in
                  _said(["addr2line", "-i", "-j", symbol["section"], "-e", str(file), hex(at)])]
-        known = [line for line in lines if not re.search(r":[?0]+$", line)]
+        known = list(filter(_known, lines))
         # what was inlined comes first: a division of the kernel's headers happens in the line that calls it
         own = [line for line in known if "/include/" not in line] or known
-        return f" ({re.sub(r'.*/[.]new-[^/]+/', '', own[0])})" if own else ""
+        return f" ({_short(own[0])})" if own else ""
+
+
+def _known(line: str) -> bool:
+    return bool(line) and not re.search(r":[?0]+$", line)
+
+
+def _short(line: str) -> str:
+    """A line without the folder in which the module was compiled."""
+    return re.sub(r".*/[.]new-[^/]+/", "", line)
 
 
 def _said(command: list[str]) -> list[str]:

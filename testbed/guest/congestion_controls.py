@@ -23,6 +23,7 @@ def make_available(job: Job, work_dir: str, machine: MachineSettings) -> Control
     """
     for module in job.modules:
         load_module(os.path.join(work_dir, module.file), module.parameters)
+        _say_where(module.name)
         # the kernel only warns of parameters that it does not know
         there = read_parameters(module.name)
         unknown = sorted(module.parameters.keys() - there.keys())
@@ -53,6 +54,15 @@ def load_module(path: str, parameters: Settings) -> None:
     if libc.syscall(_INIT_MODULE[os.uname().machine], image, ctypes.c_ulong(len(image)), words.encode()):
         reason = os.strerror(ctypes.get_errno())
         raise ValueError(f"{os.path.basename(path)} cannot be loaded{f' with {words}' if words else ''}: {reason}")
+
+
+def _say_where(module: str) -> None:
+    """In the log, for a crash after which the kernel itself cannot tell any more (kernel/crash.py)."""
+    try:
+        with open(f"/sys/module/{module}/sections/.text", encoding="ascii") as file:
+            os.write(2, f"module {module} is at {file.read().strip()}\n".encode())
+    except OSError:
+        pass                                # a kernel that does not tell
 
 
 def _write_parameter(machine: MachineSettings, module: str, parameter: str, value: int | str) -> None:

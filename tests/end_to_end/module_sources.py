@@ -7,7 +7,7 @@ GOOD = (PROJECT / "docs/examples/tcp_mine.c").read_text()
 _OPS = "static struct tcp_congestion_ops mine"
 
 
-def _with(function, hook, name):
+def with_hook(function, hook, name):
     """The module with one more function, as `hook`."""
     ops = GOOD.replace(_OPS, function + "\n" + _OPS)
     lines = [line for line in ops.splitlines() if not line.startswith(f"\t.{hook}\t")]
@@ -25,7 +25,7 @@ REGISTERS_NOTHING = GOOD.replace("return tcp_register_congestion_control(&mine);
     "\ttcp_unregister_congestion_control(&mine);", "\t(void)mine;")
 CRASHING_INIT = GOOD.replace("return tcp_register", "*(int *)READ_ONCE(mine.key) = 1;\n\treturn tcp_register").replace(
     "*(int *)READ_ONCE(mine.key)", "*(volatile int *)(unsigned long)mine.key")
-NULL_DEREFERENCE = _with("""\
+NULL_DEREFERENCE = with_hook("""\
 static void mine_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	u32 *history = inet_csk_ca(sk);
@@ -36,14 +36,14 @@ static void mine_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	tcp_reno_cong_avoid(sk, ack, acked);
 }
 """, "cong_avoid", "nullderef")
-DIVISION_BY_ZERO = _with("""\
+DIVISION_BY_ZERO = with_hook("""\
 static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	if (tcp_snd_cwnd(tcp_sk(sk)) > 20)
 		tcp_sk(sk)->snd_cwnd_cnt += 1000 / tcp_sk(sk)->retrans_out;
 }
 """, "pkts_acked", "divzero")
-SLEEPS = _with("""\
+SLEEPS = with_hook("""\
 static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	if (tcp_snd_cwnd(tcp_sk(sk)) > 20)
@@ -51,7 +51,7 @@ static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	WARN_ON_ONCE(!sample);
 }
 """, "pkts_acked", "sleeps").replace("#include <net/tcp.h>", "#include <linux/delay.h>\n#include <net/tcp.h>")
-ENDLESS_LOOP = _with("""\
+ENDLESS_LOOP = with_hook("""\
 static void mine_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	while (READ_ONCE(tcp_sk(sk)->snd_cwnd) > 20)

@@ -51,11 +51,12 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
     if wrong:
         raise RunFailed(f"the guest kernel crashed: {_indented(wrong)}")
     if returncode < 0:
-        place = crash.place(log)
+        place = crash.place(log) or crash.full_stack(log)
         raise RunFailed(f"the guest kernel was killed by {signal.Signals(-returncode).name}"
                         + (f" in {place}{lines_of(place)}" if place else "")
-                        + ("; a full stack is one reason: a recursion, or large local arrays"
-                           if returncode == -signal.SIGSEGV else ""))
+                        + ("" if returncode != -signal.SIGSEGV else
+                           "; its stack was full: a recursion, or large local arrays" if crash.full_stack(log) else
+                           "; a full stack is one reason: a recursion, or large local arrays"))
     last = "\n  ".join(log.splitlines()[-10:])
     raise RunFailed(f"the guest kernel ended with status {returncode} before its job was done"
                     + "".join(f"; {message} ({fix})" for message, fix in host.problems())

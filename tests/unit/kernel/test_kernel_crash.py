@@ -95,6 +95,14 @@ def test_where_a_kernel_was_that_says_no_more():
     assert crash.place("all is well") is None
 
 
+def test_a_full_stack_has_a_place():
+    log = ("module tcp_a is at 0x00000000a0800000\r\nmodule tcp_x is at 0x00000000a0807000\r\n[ 1.0] fine\r\n"
+           "the host stopped the kernel at the end of its stack, at 0x00000000{}\r\n")
+    assert crash.full_stack(log.format("a0807065")) == ".text+0x65/0x0 [tcp_x]"
+    assert crash.full_stack(log.format("a0806fff")) == ".text+0x6fff/0x0 [tcp_a]"
+    assert crash.full_stack(log.format("60807065")) == "0x60807065" and crash.full_stack("fine") is None
+
+
 def test_long_traces_are_cut():
     calls = "".join(f"[    1.0]  [<6001dff8>] ? function_{i}+0x58/0x220\n" for i in range(100))
     told = crash.describe(f"[    1.0] BUG: spinlock recursion\n[    1.0] Call Trace:\n{calls}").splitlines()

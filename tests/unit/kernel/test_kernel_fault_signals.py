@@ -16,6 +16,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -43,7 +44,16 @@ int main(int count, char **words)
 		__builtin_trap();
 	else if (!strcmp(words[1], "null"))
 		printf("%d\n", *(volatile int *)(unsigned long)(zero + 16));
-	else if (!strcmp(words[1], "wild"))
+	else if (!strcmp(words[1], "stub")) {
+		/* a page of its own, as processes of a guest have: no part of the program */
+		void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		action.sa_sigaction = (void (*)(int, siginfo_t *, void *))page;
+		sigaction(SIGSEGV, &action, NULL);
+		sigaction(SIGSEGV, NULL, &action);
+		printf("stub %d\n", (void *)action.sa_sigaction == page);
+		return 0;
+	} else if (!strcmp(words[1], "wild"))
 		printf("%d\n", *(volatile int *)(unsigned long)(zero + 0x12345000));
 	else
 		kill(getpid(), SIGFPE);
@@ -73,6 +83,10 @@ def program(tmp_path_factory):
     ("wild", "signal 11, cr2 12345000", "")])
 def test_faults_of_an_instruction_are_faults_with_registers(program, what, said, words):
     assert program(what) == (said, words)
+
+
+def test_handlers_that_are_not_the_kernels_stay_as_they_are(program):
+    assert program("stub") == ("stub 1", "")
 
 
 def test_a_signal_that_somebody_sent_stays_what_it_is(program):

@@ -311,5 +311,6 @@ def test_lines_of_source_of_a_place(tmp_path):
     division = int(re.search(r"^ *([0-9a-f]+):\s+idiv", said, re.M)[1], 16)
     lines = source_lines.Lines({"tcp_mine": file, "tcp_gone": tmp_path / "gone"})
     assert lines(f"divided+{division - start:#x}/0x20 [tcp_mine]") == " (sub/tcp_mine.c:9)"
+    assert lines(f".text+{division:#x}/0x0 [tcp_mine]") == " (divided, sub/tcp_mine.c:9)"
     for unknown in ("divided+0x1/0x20", "other+0x1/0x20 [tcp_mine]", "divided+0x1/0x20 [tcp_gone]", "x [y]"):
         assert lines(unknown) == ""

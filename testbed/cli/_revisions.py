@@ -25,6 +25,7 @@ from testbed import engines, executors
 from testbed.cli import _runs, _shared
 from testbed.core import stack_counters
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.packet_scripts import runner as packet_runner
 from testbed.runs import campaign, experiment, queries, symptoms
 from testbed.runs.engine import EngineBase
 from testbed.runs.git_history import Commit, History
@@ -102,9 +103,9 @@ class KernelSource(Source):
         if arguments.kernel is not None:
             raise UsageError(f"--kernel {arguments.kernel}: the kernels are those of --tree; for a module of it, "
                              "--module")
-        self._history, self._folder, self._scenario = history, folder, one
+        self._scenario = one
         self.paths = [_inside(history.prefix, path, "--path", "net/ipv4") for path in arguments.paths]
-        self.name = re.sub(r"[^a-z0-9]+", "-", arguments.tree.resolve().name.lower()).strip("-") or "kernel"
+        self.name = tree_name(arguments.tree)
         subjects = ccas.parse(arguments.cca or one.default_ccas[0])
         if len(subjects) > 1 or any(variant.module for variant in subjects[0].variants):
             raise UsageError(f"--cca {arguments.cca or one.default_ccas[0]}: one congestion control of the kernel "
@@ -112,20 +113,24 @@ class KernelSource(Source):
         self._subject, self._name = subjects[0], arguments.engine
         self._options = _shared.engine_options(arguments)
         engines.load(arguments.engine, {**self._options, "kernel": kernel.build.BUILT})    # UsageError: has no kernels
-        self._kernel_options = kernel.ordered_options([*arguments.kernel_options, *one.kernel_options])
+        self._kernels = _Kernels(history, folder, self._options.get("hz", kernel.USUAL_HZ),
+                                 kernel.ordered_options([*arguments.kernel_options, *one.kernel_options]))
 
     def ready(self, commit: Commit) -> tuple[EngineBase, ccas.Subject]:
-        try:
-            key = self._built(commit)
-        except kernel.KernelError as problem:
-            raise RunFailed(str(problem)) from None
+        key = self._kernels.key(commit)
         engine = engines.load(self._name, {**self._options, "kernel": f"{kernel.build.BUILT}{key}"})
         _runs.make_engine_ready(engine, [self._scenario])
         return engine, ccas.make_ready(self._subject, engine, _shared.reporter())
 
-    def _built(self, commit: Commit) -> str:
-        """The key of a revision's kernel, which is built if it is not there."""
-        hz = self._options.get("hz", kernel.USUAL_HZ)
+
+class _Kernels:
+    """Kernels of revisions, each built from what the one before left; folder: where tree and build are kept."""
+
+    def __init__(self, history: History, folder: pathlib.Path, hz: int, options: Sequence[str]) -> None:
+        self._history, self._folder, self._hz, self._options = history, folder, hz, options
+
+    def key(self, commit: Commit) -> str:
+        """The key of a revision's kernel, which is built if it is not there. RunFailed if that cannot be."""
         try:
             version = kernel.source.tree_version(self._history.extract(
                 commit, "Makefile", self._folder / "makefile").parent)
@@ -133,10 +138,54 @@ class KernelSource(Source):
             version = None
         if version is None:
             raise UsageError("no kernel tree (for a module of it, --module)")
-        built = revisions.find(commit.hash, version, hz, self._kernel_options) or revisions.build(
-            commit.hash, lambda tree: self._history.check_out(commit, tree), self._folder, _shared.reporter(), hz,
-            self._kernel_options)
+        try:
+            built = revisions.find(commit.hash, version, self._hz, self._options) or revisions.build(
+                commit.hash, lambda tree: self._history.check_out(commit, tree), self._folder, _shared.reporter(),
+                self._hz, self._options)
+        except kernel.KernelError as problem:
+            raise RunFailed(str(problem)) from None
         return built.key
+
+
+class ScriptBench:
+    """Carries out a packet script with the revisions of a kernel tree, or of a module in it."""
+
+    def __init__(self, arguments: argparse.Namespace, history: History, folder: pathlib.Path) -> None:
+        self._script = packet_runner.read(arguments.scenario, {}, ())
+        self._history, self._cca, self._path = history, arguments.cca, ""
+        self._options = {name: value for name in _shared.KERNEL_OPTIONS
+                         if (value := getattr(arguments, name)) not in (None, [])}
+        options = kernel.ordered_options([*arguments.kernel_options, *packet_runner.KERNEL_OPTIONS])
+        self._kernels = _Kernels(history, folder, arguments.hz or kernel.USUAL_HZ, options)
+        if arguments.module:
+            self._path = _inside(history.prefix, arguments.module)
+            self.paths = [self._path]
+        else:
+            self.paths = [_inside(history.prefix, path, "--path", "net/ipv4") for path in arguments.paths]
+        self.folder = results_dir() / f"{pathlib.PurePath(arguments.scenario).stem}-bisect-{tree_name(arguments.tree)}"
+
+    def observe(self, commit: Commit) -> Observed:
+        """Whether the script fails. Unusable if the revision cannot be built, or the script not be run."""
+        try:
+            options, cca = dict(self._options), self._cca
+            if self._path:
+                name = hashlib.sha256(f"{commit.hash}\0{self._path}".encode()).hexdigest()[:16]
+                folder = kernel.source.cache_dir() / "bisect" / "modules" / name
+                cca = str(self._history.extract(commit, self._path, folder))
+            else:
+                options["kernel"] = f"{kernel.build.BUILT}{self._kernels.key(commit)}"
+            outcome, = packet_runner.runner(options, _shared.reporter()).run([self._script], cca)
+        except (RunFailed, UsageError) as problem:
+            raise Unusable(str(problem)) from problem
+        if outcome.skipped:
+            raise Unusable(outcome.skipped)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Observed(commit, 0 if outcome.ok else 1, 1, "" if outcome.ok else outcome.problem[0])
+
+
+def tree_name(tree: pathlib.Path) -> str:
+    """What experiments with the revisions of a tree are called by."""
+    return re.sub(r"[^a-z0-9]+", "-", tree.resolve().name.lower()).strip("-") or "kernel"
 
 
 @contextlib.contextmanager

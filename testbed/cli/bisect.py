@@ -7,12 +7,14 @@
       --good v6.12 --bad v7.3 --metric p95_delay
   testbed bisect access-link --quick --tree ~/linux --cca cubic \\
       --good v6.12 --bad v7.3 --by warning
+  testbed bisect tail-loss.pkt --tree ~/linux --good v6.12 --bad v7.3
 
 Each revision that git chooses runs with the same seeds as the good and the bad
 one. It counts as good or bad, whichever it is nearer to. If it is not clearly
 nearer to either, the search stops and says how many seeds would decide. With
 --by a revision is bad if a run of it crashes, warns of itself in the kernel's
-log, or is invalid. A revision that does not build is skipped, and with --metric
+log, or is invalid. With a packet script instead of a scenario it is bad if the
+script fails. A revision that does not build is skipped, and with --metric
 one that crashes. The tree is only read, and
 none of its hooks runs. Run the same command again to resume.
 """
@@ -24,13 +26,14 @@ import csv
 import io
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from analysis.compare import unchanged
 from analysis.stats import nearness
 from testbed import engines
 from testbed.cli import _runs, _shared
-from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Observed, Source, Unusable, work_folder
+from testbed.cli._revisions import (Bench, KernelSource, Measured, ModuleSource, Observed, ScriptBench, Source,
+                                    Unusable, work_folder)
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.files import write_text
 from testbed.runs import bisection, queries, symptoms
@@ -58,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "repeated")
     parser.add_argument("--good", metavar="REV", required=True, help="a revision with the good value")
     parser.add_argument("--bad", metavar="REV", required=True, help="a later revision with the bad value")
-    sought = parser.add_mutually_exclusive_group(required=True)
+    sought = parser.add_mutually_exclusive_group()
     sought.add_argument("--metric", metavar="NAME[:SCOPE]",
                         help="the metric that changed, such as p95_delay (docs/reference/metrics.md), or a counter of "
                         "the TCP/IP stack by nstat's name")
@@ -72,6 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
+    if arguments.scenario.endswith(".pkt"):
+        return _by_script(arguments)
+    if arguments.metric is None and arguments.by is None:
+        raise UsageError("--metric or --by expected: what bad revisions are known by")
     if arguments.metric is not None:
         queries.check_metric(arguments.metric)
     elif arguments.by not in symptoms.OF_RUNS:
@@ -104,6 +111,24 @@ def main(arguments: argparse.Namespace) -> int:
         return kind(arguments, bench, history, source.paths).run(good, bad)
 
 
+def _by_script(arguments: argparse.Namespace) -> int:
+    """A packet script in place of a scenario."""
+    for option, value in (("--metric", arguments.metric), ("--by", arguments.by), ("--seeds", arguments.seeds)):
+        if value is not None:
+            raise UsageError(f"{option} {value}: a packet script passes or fails, and has no metrics and no seeds")
+    if arguments.module and arguments.cca:
+        raise UsageError("--cca: with --module, what is tested is its congestion control")
+    if arguments.kernel and not arguments.module:
+        raise UsageError(f"--kernel {arguments.kernel}: the kernels are those of --tree; for a module of it, --module")
+    Store(results_dir()).require_writable()
+    with work_folder(arguments.tree) as folder:
+        history = History(arguments.tree, folder)
+        good, bad = history.resolve("--good", arguments.good), history.resolve("--bad", arguments.bad)
+        _check_order(history, good, bad)
+        bench = ScriptBench(arguments, history, folder)
+        return _ByScript(arguments, bench, history, bench.paths).run(good, bad)
+
+
 def _check_order(history: History, good: Commit, bad: Commit) -> None:
     if good.hash == bad.hash:
         raise UsageError(f"--good and --bad are the same commit, {good.short}")
@@ -117,10 +142,13 @@ def _check_order(history: History, good: Commit, bad: Commit) -> None:
                      + (f"; both come from {base.short}: is that one good?" if base else ""))
 
 
-class _Bisection(abc.ABC):
+_SomeBench = TypeVar("_SomeBench", bound="Bench | ScriptBench")
+
+
+class _Bisection(abc.ABC, Generic[_SomeBench]):
     """One command: looks at both ends, then at what git chooses, and writes it down."""
 
-    def __init__(self, arguments: argparse.Namespace, bench: Bench, history: History, paths: list[str]) -> None:
+    def __init__(self, arguments: argparse.Namespace, bench: _SomeBench, history: History, paths: list[str]) -> None:
         self._arguments, self._bench, self._history, self._paths = arguments, bench, history, paths
         self._rows: list[dict[str, object]] = []
 
@@ -173,7 +201,7 @@ class _Bisection(abc.ABC):
         return path
 
 
-class _ByMetric(_Bisection):
+class _ByMetric(_Bisection[Bench]):
     """Good is what is nearer to the good end in a metric."""
 
     def _look_at_ends(self, good: Commit, bad: Commit) -> None:
@@ -225,8 +253,13 @@ class _ByMetric(_Bisection):
             if row["p"] != "" else "", _p(row["p"]), str(row["subject"])[:60]] for row in self._rows)])
 
 
-class _BySymptom(_Bisection):
-    """Bad is what shows a symptom in any run."""
+class _ByWhatIsSeen(_Bisection[_SomeBench]):
+    """Bad is what shows something; `symptom`: what, in a word."""
+    symptom: str
+
+    @abc.abstractmethod
+    def _observe(self, commit: Commit) -> Observed:
+        """Unusable if it cannot be built or run."""
 
     def _look_at_ends(self, good: Commit, bad: Commit) -> None:
         found = self._note_observed("good", self._end("good", good, self._observe), "as given")
@@ -234,15 +267,12 @@ class _BySymptom(_Bisection):
             raise TestbedError(f"--good {good.short} shows it, too: {found.words}")
         found = self._note_observed("bad", self._end("bad", bad, self._observe), "as given")
         if not found.shown:
-            raise TestbedError(f"--bad {bad.short}: no {self._arguments.by} in {found.runs} run"
+            raise TestbedError(f"--bad {bad.short}: no {self.symptom} in {found.runs} run"
                                f"{'s' * (found.runs != 1)}; another scenario or other seeds may show it")
-
-    def _observe(self, commit: Commit) -> Observed:
-        return self._bench.observe(commit, symptoms.OF_RUNS[self._arguments.by])
 
     def _note_observed(self, state: str, found: Observed, why: str) -> Observed:
         words = f"{why}: {found.words}" if found.words else why
-        self._note(Step(found.commit, state, words), metric=self._arguments.by, mean=found.shown, n=found.runs)
+        self._note(Step(found.commit, state, words), metric=self.symptom, mean=found.shown, n=found.runs)
         return found
 
     def _step(self, commit: Commit) -> Step:
@@ -251,14 +281,33 @@ class _BySymptom(_Bisection):
         except Unusable as problem:
             return self._note(Step(commit, SKIPPED, _first_words(str(problem))))
         state = BAD if found.shown else GOOD
-        self._note_observed(state, found, f"{self._arguments.by} in {found.shown} of {found.runs} runs")
+        self._note_observed(state, found, f"{self.symptom} in {found.shown} of {found.runs} runs")
         return Step(commit, state)
 
     def _table(self) -> list[str]:
         """The steps, and in how many runs it was seen."""
-        head = ["commit", "state", self._arguments.by, "runs", "subject"]
+        head = ["commit", "state", self.symptom, "runs", "subject"]
         return _aligned([head, *([str(row["commit"])[:12], str(row["state"]), str(row["mean"]), str(row["n"]),
                                   str(row["subject"])[:60]] for row in self._rows)])
+
+
+class _BySymptom(_ByWhatIsSeen[Bench]):
+    """Bad is what shows a symptom in any run."""
+
+    @property
+    def symptom(self) -> str:       # type: ignore[override]
+        return str(self._arguments.by)
+
+    def _observe(self, commit: Commit) -> Observed:
+        return self._bench.observe(commit, symptoms.OF_RUNS[self.symptom])
+
+
+class _ByScript(_ByWhatIsSeen[ScriptBench]):
+    """Bad is what a packet script fails with."""
+    symptom = "failure"
+
+    def _observe(self, commit: Commit) -> Observed:
+        return self._bench.observe(commit)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

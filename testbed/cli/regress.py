@@ -36,11 +36,13 @@ from testbed.scenario import ccas, suites
 
 if TYPE_CHECKING:
     from analysis.compare.kernels import Level
-    from analysis.compare.regress import Outcome
+    from analysis.compare.regress import Event, Outcome
+    from testbed.packet_scripts import results
 
 HELP = "say what a kernel tree changes, for continuous integration"
 GROUP = "Run experiments"
 SUITE = "regress"
+_SCRIPTS = "packet-scripts"
 #: seeds that settle a scenario if both kernels leave the same bytes in them
 SETTLED_BY = 2
 _KERNEL_OPTIONS = ("hz", "kernel_options")
@@ -60,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--cca", metavar="A,B", help="congestion controls, as for `testbed run` (default: the suite's)")
     _runs.add_seed_arguments(what, " where data differ (default: the suite's, 5)")
     what.add_argument("--only", metavar="A,B", help="only these scenarios")
+    what.add_argument("--scripts", action="store_true", help="also run the packet scripts; their kernels have TUN and "
+                      "IPv6, and are builds of their own")
     what.add_argument("--suite", metavar="SUITE", default=SUITE,
                       help="another list of scenarios: a suite without a baseline (default: %(default)s)")
     what.add_argument("--yes", action="store_true", help="begin a long comparison without asking")
@@ -174,10 +178,50 @@ def _carried_out(words: Sequence[str]) -> Done:
     return Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
 
 
-#: What is compared, one after the other: each adds what it found. Packet scripts join here: a function that carries
-#: them out with both kernels and adds an Outcome for each, whose rows say what changed.
+def _scripts(found: _Compared, suite: suites.Suite, parts: Sequence[suites.Part], arguments: argparse.Namespace) \
+        -> None:
+    """The packet scripts, each with both kernels: whether they pass, and with which packets."""
+    if not arguments.scripts:
+        return
+    from analysis.compare.regress import Outcome
+
+    def carry_out() -> int:
+        from testbed.packet_scripts import runner
+        sources = [runner.read(str(path), {}, ()) for path in sorted(runner.FOLDER.glob("*.pkt"))]
+        options = {name: value for name in _KERNEL_OPTIONS if (value := getattr(arguments, name)) not in (None, [])}
+
+        def outcomes(spec: str) -> dict[str, results.Outcome]:
+            carried_out = runner.runner({**options, "kernel": spec}, _shared.reporter())
+            return {one.file: one for one in carried_out.run(sources, None)}
+        before, after = map(outcomes, arguments.kernel.split(","))
+        events = [event for name in before if (event := _of_script(before[name], after[name]))]
+        count = f"{len(before) - len(events)} of {len(before)}"
+        same = f"{count} packet scripts: no change, the same packets at the same times"
+        found.outcomes.append(Outcome(_SCRIPTS, "Packet scripts", events=events, same=same))
+        return 0
+    code, message = _process.contained(carry_out)
+    if code:
+        found.outcomes.append(Outcome(_SCRIPTS, "Packet scripts", message or f"it ended with exit code {code}"))
+
+
+def _of_script(before: results.Outcome, after: results.Outcome) -> Event | None:
+    """What changed of a packet script; None if nothing."""
+    from analysis.compare import regress
+    name = pathlib.PurePath(before.file).stem
+    if before.skipped or after.skipped:
+        return None if bool(before.skipped) == bool(after.skipped) else regress.Event(
+            name, f"not run with one of the kernels: {before.skipped or after.skipped}", regress.DIFFERENT)
+    if before.ok and not after.ok:
+        return regress.Event(name, f"passes no more: {after.problem[0]}", regress.WORSE)
+    if after.ok and not before.ok:
+        return regress.Event(name, f"passes now; before: {before.problem[0]}", regress.BETTER)
+    return regress.Event(name, f"{'passes' if after.ok else 'fails'} with both, and sends other packets",
+                         regress.DIFFERENT) if before.trace != after.trace else None
+
+
+#: What is compared, one after the other: each adds what it found.
 SOURCES: tuple[Callable[[_Compared, suites.Suite, Sequence[suites.Part], argparse.Namespace], None], ...] = (
-    _scenarios,)
+    _scenarios, _scripts)
 
 
 def _words(suite: suites.Suite, part: suites.Part, seeds: Sequence[int], only: Collection[str],
@@ -222,6 +266,7 @@ def _folder(suite: suites.Suite, base: str, other: str, arguments: argparse.Name
     words = [SUITE, *([suite.name] if suite.name != SUITE else []), base, other, *filter(None, [arguments.version])]
     words += [pathlib.PurePath(word).stem for word in (arguments.cca or "").split(",") if word]
     words += ["only", *sorted(filter(None, map(str.strip, arguments.only.split(","))))] if arguments.only else []
+    words += ["scripts"] * arguments.scripts
     words += [f"hz{arguments.hz}"] * bool(arguments.hz) + sorted(arguments.kernel_options)
     name = "-".join(words).replace(os.sep, "-").replace("+", "-")
     return name if len(name) <= _LONGEST_NAME else \
@@ -236,4 +281,5 @@ def _command(arguments: argparse.Namespace) -> list[str]:
             words += [f"--{name}", str(getattr(arguments, name))]
     words += ["--suite", arguments.suite] if arguments.suite != SUITE else []
     words += [f"--{arguments.version}"] if arguments.version else []
+    words += ["--scripts"] * arguments.scripts
     return words + _shared.margin_words(arguments) + _shared.engine_words(arguments, _KERNEL_OPTIONS)

@@ -2,7 +2,7 @@
 """A history of four commits of a module, in the guest: which of them brought a warning, and which a crash."""
 import pytest
 
-from tests.end_to_end.command_line import CommandLine
+from tests.end_to_end.command_line import PROJECT, CommandLine
 from tests.end_to_end.module_sources import GOOD
 from tests.unit.testbed.test_history import commit, git
 
@@ -64,3 +64,19 @@ def test_the_commit_is_found(bisect, symptom, culprit):
 def test_a_symptom_that_nothing_shows(bisect):
     done = bisect("--by", "verdict", "--seeds", "1", "--bad", "main~1")
     assert done.returncode == 1 and "no verdict in 1 run; another scenario" in done.stderr
+
+
+def test_a_packet_script_says_which_commit(tmp_path):
+    """A module that halves its window like Reno, as a script of ours asks for, until its third commit."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    git(tree, "init", "-q", "-b", "main")
+    assert GOOD.count("* 7 / 10") == 1
+    half = GOOD.replace("* 7 / 10", "/ 2")
+    commits = [commit(tree, subject, **{"tcp_mine.c": source}) for subject, source in (
+        ("First version", half), ("Words", f"{half}/* thanks */\n"), ("Be gentle", GOOD), ("More", f"{GOOD}/**/\n"))]
+    done = CommandLine(tmp_path)("bisect", str(PROJECT / "packet-scripts/reno-beta.pkt"), "--tree", str(tree),
+                                 "--module", "tcp_mine.c", "--good", "main~3", "--bad", "main")
+    assert done.returncode == 0, done.stderr
+    assert f"{commits[2][:12]} bad: failure in 1 of 1 runs: " in done.stdout and "reno-beta.pkt:" in done.stdout
+    assert f"first bad commit: {commits[2]}\n  Be gentle\n" in done.stdout

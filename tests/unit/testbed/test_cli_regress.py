@@ -9,6 +9,7 @@ import pytest
 from analysis import figures
 from testbed import cli, engines
 from testbed.core.errors import RunFailed, UsageError
+from testbed.packet_scripts import results, runner
 from testbed.runs import campaign
 from testbed.runs.store import results_dir
 from tests.unit.analysis import fixture
@@ -165,3 +166,45 @@ def test_the_suite_that_comes_with_it(monkeypatch, tmp_path, capsys):
         assert cli.main(["suite", "list", "regress", *words]) == 0
     said = capsys.readouterr().out
     assert said.count("bin/testbed run ") == 14 and said.count("--cca cubic+reno,bbr+reno") == 2
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """scripts[kernel]: outcomes of packet scripts, by kernel."""
+    told = {"6.12": [], "new": []}
+
+    class Runner:
+        def __init__(self, options, report):
+            self._kernel = options["kernel"]
+
+        def run(self, sources, cca):
+            assert len(sources) > 20 and cca is None
+            return iter(told[self._kernel])
+    monkeypatch.setattr(runner, "runner", Runner)
+    return told
+
+
+def outcome(name, problem="", trace=("1", "2"), skipped=""):
+    return results.Outcome(f"x/{name}.pkt", (problem,) if problem else (), skipped, trace=trace)
+
+
+def test_packet_scripts_join(regress, scripts, capsys):
+    scripts["6.12"] += [outcome("a"), outcome("b"), outcome("c", "c.pkt:3: no"), outcome("d"),
+                        outcome("e", skipped="x")]
+    scripts["new"] += [outcome("a"), outcome("b", "b.pkt:7: no packet"), outcome("c"), outcome("d", trace=("1", "3")),
+                       outcome("e", skipped="x")]
+    assert regress("--only", "first", "--scripts") == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("With kernel new, against 6.12, 1 of 2 scenarios changed: 1 other change that is worse, "
+                              "1 other change that is better, 1 other change that is different")
+    assert next(line for line in said if line.startswith("packet-scripts: ")) == (
+        "packet-scripts: b: passes no more: b.pkt:7: no packet; c: passes now; before: c.pkt:3: no; d: passes with "
+        "both, and sends other packets; 2 of 5 packet scripts: no change, the same packets at the same times")
+
+
+def test_packet_scripts_that_change_nothing(regress, scripts, capsys):
+    for kernel in scripts:
+        scripts[kernel] += [outcome("a"), outcome("c", "c.pkt:3: no")]
+    assert regress("--only", "first", "--scripts") == 0
+    said = capsys.readouterr().out
+    assert "packet-scripts: 2 of 2 packet scripts: no change, the same packets at the same times\n" in said

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import resource
-import time
 
 from testbed.core.record import ListOf, Record
 from testbed.packet_scripts import parser
@@ -63,7 +62,6 @@ def carry_out(job: Job, place: int) -> dict[str, object]:
     for name, value in {**_SYSCTLS, **job.sysctls}.items():
         with open(f"/proc/sys/{name.replace('.', '/')}", "w", encoding="ascii") as file:
             file.write(str(value))
-    began_ns = time.monotonic_ns()
     interpreter = None
     result: dict[str, object] = {"ok": True}
     with contextlib.suppress(KeyboardInterrupt):
@@ -75,6 +73,6 @@ def carry_out(job: Job, place: int) -> dict[str, object]:
                       "lines": list(problem.lines)}
         except CallError as problem:
             result = {"ok": False, "line": 0, "what": str(problem), "event": "", "lines": []}
-    return {**result, "virtual_ns": time.monotonic_ns() - began_ns,
+    return {**result, "virtual_ns": interpreter.elapsed_ns if interpreter else 0,
             "output": interpreter.output[-_MOST_OUTPUT:] if interpreter else "",
             "trace": interpreter.trace()[-_MOST_TRACE:] if interpreter else []}

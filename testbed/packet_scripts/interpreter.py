@@ -118,6 +118,11 @@ class Interpreter:
                            f"{packets.words(dataclasses.replace(packet, ip=ip))}")
 
     @property
+    def elapsed_ns(self) -> int:
+        """The script's time now."""
+        return now_ns() - self._start_ns if self._start_ns else 0
+
+    @property
     def output(self) -> str:
         """What the script's Python and commands printed."""
         return self._said.getvalue()

@@ -100,6 +100,7 @@ def test_times_are_exact_and_the_same_each_time(run):
     """Whatever ran before: the retransmission comes at the same microsecond."""
     text = f"{HANDSHAKE}+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n* > P. 1:1001(1000) ack 1\n"
     first, *others = run(text, "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+7.123 close(3) = 0\n", text, text)
+    assert others[0].virtual_s == 7.123
     traces = [first.trace, *(outcome.trace for outcome in others[1:])]
     assert len(set(traces)) == 1 and traces[0][-1].startswith("0.408000 > P. 1:1001(1000)")
 

@@ -76,11 +76,7 @@ class Calls:
 
     def prepare(self, call: Call) -> Prepared:
         """CallError"""
-        method = getattr(self, f"call_{call.name}", None)
-        if method is None:
-            known = sorted(name.removeprefix("call_") for name in dir(self) if name.startswith("call_"))
-            raise CallError(f"no system call {call.name!r}; there are: {', '.join(known)}")
-        prepared: Prepared = method(_Arguments(self, call))
+        prepared: Prepared = getattr(self, f"call_{call.name}")(_Arguments(self, call))
         return prepared
 
     def live(self, fd: int, name: str) -> int:
@@ -466,6 +462,11 @@ class Calls:
             names = ("ee_errno", "ee_origin", "ee_type", "ee_code", "ee_pad", "ee_info", "ee_data")
             return dict(zip(names, struct.unpack_from("=IBBBBII", data)))
         return {}
+
+
+def names() -> list[str]:
+    """Names of the system calls that there are."""
+    return sorted(name.removeprefix("call_") for name in vars(Calls) if name.startswith("call_"))
 
 
 def _control(message: _Message) -> list[tuple[int, int, bytes]]:

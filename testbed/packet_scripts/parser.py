@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import NoReturn
 
-from testbed.packet_scripts import icmp_names, options as tcp_options
+from testbed.core import guesses
+from testbed.packet_scripts import calls, icmp_names, options as tcp_options
 from testbed.packet_scripts.constants import value_of
 from testbed.packet_scripts.language import (Anything, Call, Clock, Either, Event, Expression, Field, Function, Icmp,
                                              IpFields, Number, Option, Options, Packet, Python, Script, ScriptError,
@@ -415,6 +416,8 @@ class _Events:
     def _call(self) -> Call:
         reader = self._reader
         name = reader.need(rf"{_NAME}(?=\s*\()", "<, >, a system call, ` or %{").group()
+        if name not in calls.names():
+            reader.fail(f"no system call {name!r}; {guesses.alternatives(name, calls.names())}")
         reader.need(r"\(", "(")
         arguments = self._list(r"\)", ")")
         if not reader.take("="):

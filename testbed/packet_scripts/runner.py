@@ -32,7 +32,7 @@ KERNEL_OPTIONS = ("tun", "ipv6")
 FOLDER = PROJECT_DIR / "packet-scripts"
 _INIT = "testbed/packet_scripts/init.py"
 #: what of the testbed runs inside
-_CODE = ("testbed/__init__.py", "testbed/core/__init__.py", "testbed/core/errors.py", "testbed/core/record.py")
+_CODE = ("testbed/__init__.py", *(f"testbed/core/{name}.py" for name in ("__init__", "errors", "guesses", "record")))
 _MEMORY_MB = 512
 _BOOT_S, _SCRIPT_S = 60, 30
 Report = Callable[[str], None]

@@ -78,7 +78,6 @@ WRONG = {
     "blocks too long": ("+0...0.1 read(4, ..., 1000) = 1000\n+.2 close(3) = 0", 0),
     "returns too early": ("+0...0.2 read(4, ..., 9) = 9\n+.1 < . 1:10(9) ack 1 win 1000\n+.3 close(3) = 0", 0),
     "option of a socket": ("+0 getsockopt(4, SOL_SOCKET, SO_ERROR, [1], [4]) = 0", 0),
-    "no such call": ("+0 nosuch(4) = 0", 0),
     "arguments": ("+0 listen(3) = 0", 0)}
 
 

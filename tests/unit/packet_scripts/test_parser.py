@@ -158,7 +158,8 @@ def test_what_the_script_says_counts_more_than_the_command_line():
     ("--tolerance_percent=101\n+0 close(3)", 1, "100"), ("+0 < icmp echo [1:1(0)]", 1, "unreachable"),
     ("+0 write(3, \"\\x\", 1)", 1, "text"), ("+0 close(" + "[" * 50 + "]" * 50 + ")", 1, "20"),
     ("+0 < udp (x)", 1, "(1000)"),
-    ("+0 close(3) = 99999999999999999999", 1, "9223372036854775807"), ("+0 > Q 1:1(0)", 1, "flags")])
+    ("+0 close(3) = 99999999999999999999", 1, "9223372036854775807"), ("+0 > Q 1:1(0)", 1, "flags"),
+    ("+0 close(3)\n+0 sendo(3)", 2, "sendto")])
 def test_errors_name_the_line(text, line, words):
     with pytest.raises(ScriptError) as problem:
         parser.parse(text, "a.pkt")

@@ -17,6 +17,7 @@ tree or tarball.
 """
 from kernel.build import Kernel, ensure, find, write_given
 from kernel.configuration import congestion_controls, option_names, ordered as ordered_options
+from kernel.debugger import Stop
 from kernel.headers import Headers
 from kernel.make import HZ, USUAL_HZ
 from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for, digest_of,
@@ -25,7 +26,8 @@ from kernel.pruning import prune
 from kernel.source import KernelError, NoSuchKernel, is_debian, missing_tools, resolve, write_source
 from kernel.trial import TrialError
 
-__all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "NoSuchKernel", "TrialError",
+__all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "NoSuchKernel", "Stop",
+           "TrialError",
            "build_module", "build_module_for", "congestion_controls", "digest_of", "ensure", "find", "find_module",
            "is_debian", "missing_tools", "option_names", "ordered_options", "prune", "resolve", "write_given",
            "write_source"]

@@ -110,6 +110,12 @@ class Asked:
         _runs.tell(failures)
         return Done(folder, names, failures, not_run, [plan.id for plan in plans])
 
+    def plans(self, levels: Sequence[Level]) -> list[Plan]:
+        """What carry_out() would run, for who wants to do it otherwise. RunFailed, UsageError."""
+        _, points = self._probed(levels[0].engine, among_others=False)
+        parts, _ = self._parts(levels, points, among_others=False)
+        return [plan for part in parts for plan in part.plans(self.seeds)]
+
     def _probed(self, engine: EngineBase, among_others: bool) \
             -> tuple[list[str], list[tuple[campaign.Point, scenario.Scenario]]]:
         """The probes of --probe that an engine has, and the points with them."""

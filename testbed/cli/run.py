@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.cli import _comparison, _expectations, _kernels, _precision, _process, _runs
+from testbed.cli import _comparison, _debug, _expectations, _kernels, _precision, _process, _runs
 from testbed.cli._experiment import Asked, Done
 from testbed.cli._kernels import Level
 from testbed.core.errors import RunFailed, TestbedError, UsageError
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       "times")
     _precision.add_arguments(parser.add_argument_group("as many seeds as it takes"))
     _runs.add_execution_arguments(parser.add_argument_group("where to run"))
+    _debug.add_arguments(parser.add_argument_group("look into the kernel (docs/howto/debugging.md)"))
     results = parser.add_argument_group("results")
     results.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
     _expectations.add_arguments(results)
@@ -62,7 +63,10 @@ def begin(arguments: argparse.Namespace) -> tuple[Asked, list[Level]]:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    stop = _debug.asked_for(arguments)
     asked, levels = begin(arguments)
+    if stop:
+        return _debug.main(asked, levels, stop)
     if len(levels) > 1 and not levels[0].kernel:
         return _in_several(asked, levels)
     return conclude(arguments, asked.carry_out(levels, among_others=False))

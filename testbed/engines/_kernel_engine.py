@@ -37,6 +37,8 @@ from traffic.workload.records import Variant, Workload
 Probes = Mapping[str, Mapping[str, object]]
 #: guest files that go to raw/ as they are
 _PLAIN = ("network.json", "checks.json", "late.json", "counters.json", "snmp.json")
+#: what the guest says of its progress, before it gives it the name progress.json
+PROGRESS_PART = "progress.json.part"
 
 
 class KernelEngine(LinuxEngine):

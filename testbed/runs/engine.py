@@ -227,6 +227,10 @@ class EngineBase(abc.ABC):
         is called now and then. Raises RunFailed with one clear message; leaves no process behind, however it ends.
         """
 
+    def debug(self, stop: object) -> None:
+        """Let gdb have its next run, the only one at that time. stop: a kernel.Stop. UsageError if it cannot."""
+        raise UsageError(f"--gdb: engine {self.name} has no kernel in a process of its own; uml has")
+
     def shell(self, scenario: Resolved, variants: Sequence[Variant], session: Mapping[str, object]) \
             -> bool:
         """Open Mininet's command line on a scenario's network, in real time; True if all that was asked for was there.

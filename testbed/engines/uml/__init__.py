@@ -13,12 +13,12 @@ import subprocess
 from collections.abc import Sequence
 
 import kernel
-from kernel import compiling, guest, host, modinfo, source_lines, trial
+from kernel import compiling, debugger, guest, host, modinfo, source_lines, trial
 from testbed import PROJECT_DIR, probes
-from testbed.core import c_libraries, environment, guesses, terminal
-from testbed.core.errors import EnvironmentProblem
+from testbed.core import c_libraries, environment, guesses, progress, terminal
+from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.core.files import write_json
-from testbed.engines._kernel_engine import KernelEngine
+from testbed.engines._kernel_engine import PROGRESS_PART, KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
 from testbed.guest.job import Job
 from testbed.guest.session import READY
@@ -54,6 +54,7 @@ class Engine(KernelEngine):
         self.require(())
         self._found: kernel.Kernel | None = None
         self._code: pathlib.Path | None = None
+        self._stop: kernel.Stop | None = None
 
     @staticmethod
     def parsed(option: str, text: str) -> int | str:
@@ -193,17 +194,35 @@ class Engine(KernelEngine):
             write_json(folder / "environment.json", {**record, "guest_memory_mb": memory_mb})
         super().run(plan, workload_dir, folder, cpu, on_progress)
 
+    def debug(self, stop: object) -> None:
+        assert isinstance(stop, kernel.Stop)
+        if why := debugger.missing():
+            raise EnvironmentProblem(f"--gdb: {why}")
+        self._stop = stop
+
+    def _talk(self, pid: int, stop: kernel.Stop, work_dir: pathlib.Path, types: pathlib.Path) -> None:
+        """Let gdb have the guest until it ends or lets go of it."""
+        loaded = {file.stem.replace("-", "_"): file for file in (work_dir / "modules").glob("*.ko")}
+        try:
+            debugger.talk(self._kernel, pid, stop, work_dir / PROGRESS_PART, loaded, types)
+        except kernel.KernelError as problem:
+            raise RunFailed(str(problem)) from None
+
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         job = Job(json.loads((work_dir / "job.json").read_text(encoding="utf-8")), "job.json")
         memory_mb = memory.of_run_mb(work_dir, job.network)
         tmpfs = _tmpfs(memory_mb)
         command = self._command(work_dir, tmpfs, memory_mb, cpu=cpu)
-        process = None
+        stop, process = self._stop, None
+        if stop:
+            types, command = debugger.types(self._kernel, progress.reporter()), debugger.traced(command)
         try:
             with open(log_path, "wb") as log:
                 process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job.seed),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
+            if stop:
+                self._talk(process.pid, stop, work_dir, types)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, log_path, on_progress)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path, self._lines(job))) from None

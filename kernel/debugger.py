@@ -24,6 +24,8 @@ from kernel.source import KernelError
 _FOLDER = pathlib.Path(__file__).with_name("gdb")
 #: the environment variable that tells gdb/inside.py where its orders are
 _ORDERS = "TESTBED_GDB_SESSION"
+#: name of the table of calls in a run's folder
+CALLS = "functions.csv.gz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +33,14 @@ class Stop:
     """Where a guest is to stop, and what gdb does then.
 
     at_ns: of virtual time since traffic began, None: as soon as it begins; place: what gdb's command tbreak takes, from
-    then on; commands: a file of gdb's commands, None: those that are typed.
+    then on; commands: a file of gdb's commands, None: those that are typed; functions: whose calls are written down;
+    stops: False: for these only, it never stops.
     """
     at_ns: int | None
     place: str = ""
     commands: pathlib.Path | None = None
+    functions: tuple[str, ...] = ()
+    stops: bool = True
 
 
 def missing() -> str | None:
@@ -54,16 +59,19 @@ def traced(command: Sequence[str]) -> list[str]:
 
 
 def talk(kernel: Kernel, pid: int, stop: Stop, progress: pathlib.Path, loaded: Mapping[str, pathlib.Path],
-         types_file: pathlib.Path) -> None:
+         types_file: pathlib.Path, calls: pathlib.Path) -> None:
     """Run gdb on the process of a traced() command until gdb ends. KernelError if it ends with an error.
 
-    progress: the file in which the guest says how far it is, before it is given its name; loaded: {module: file}.
+    progress: the file in which the guest says how far it is, before it is given its name; loaded: {module: file};
+    calls: the table of Stop.functions.
     """
+    asks = stop.stops and not stop.commands
     orders = {"pid": pid, "types": str(types_file), "progress": str(progress), "hz": kernel.hz,
               "modules": {name: str(file) for name, file in loaded.items()}, "at_ns": stop.at_ns, "place": stop.place,
-              "commands": stop.commands and str(stop.commands)}
+              "commands": stop.commands and str(stop.commands), "functions": stop.functions, "calls": str(calls),
+              "stops": stop.stops, "asks": asks}
     command = ["gdb", "-q", "-x", str(_FOLDER / "inside.py")]
-    if stop.commands:
+    if not asks:
         command += ["-nx", "-batch"]
     # Ctrl-C is gdb's; a handler of ours is not inherited, other than SIG_IGN
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
@@ -72,7 +80,7 @@ def talk(kernel: Kernel, pid: int, stop: Stop, progress: pathlib.Path, loaded: M
             json.dump(orders, file)
             file.flush()
             done = subprocess.run(command, env={**os.environ, _ORDERS: file.name}, check=False,
-                                  stdin=subprocess.DEVNULL if stop.commands else None)
+                                  stdin=None if asks else subprocess.DEVNULL)
     finally:
         signal.signal(signal.SIGINT, before)
     if done.returncode:

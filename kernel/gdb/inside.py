@@ -5,9 +5,14 @@ It attaches to the stopped process that becomes the guest, lets it go on until t
 virtual time, exactly and without looking at the clock all the while: an event with that time is put into the kernel's
 list of events (arch/um/kernel/time.c). It does nothing else, so what the guest does stays the same.
 """
+import functools
+import gzip
+import io
 import json
 import os
 import struct
+import traceback
+import typing
 
 import gdb
 
@@ -28,6 +33,8 @@ _CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 _AF_INET, _AF_INET6 = 2, 10
 _TCP_TIME_WAIT, _TCP_NEW_SYN_RECV = 6, 12
 _INFINITE_SSTHRESH = 0x7FFFFFFF
+_ALL_BITS = (1 << 64) - 1
+_CALLS = "t_ns,function,caller,argument,src,dst,ca_state,cwnd,ssthresh,in_flight\n"
 
 
 def _read(address: int, size: int) -> bytes:
@@ -45,6 +52,13 @@ def _put(address: int, *words: int) -> None:
 def _symbol(name: str) -> int:
     """The address of a symbol, whether or not its type is known."""
     return int(gdb.parse_and_eval(f"(unsigned long)&'{name}'"))
+
+
+def _symbol_or_none(name: str) -> "int | None":
+    try:
+        return _symbol(name)
+    except gdb.error:
+        return None                     # a kernel without IPv6 has no tcpv6_prot
 
 
 def _offset(kind: str, field: str) -> int:
@@ -255,7 +269,8 @@ def _described(address: int) -> "list[str]":
 
 def _connections() -> "list[int]":
     """Addresses of all established sockets, in order of their connections' ends."""
-    tables, found = {}, {}
+    tables: "dict[int, None]" = {}
+    found: "dict[int, str]" = {}
     head = _symbol("net_namespace_list")
     at, link = _u64(head), _offset("struct net", "list")
     where = _offset("struct net", "ipv4.tcp_death_row.hashinfo")
@@ -294,6 +309,39 @@ def _without_stops_of_children() -> None:
     _put(action, 0, *[0] * 16, 1, 0)
     if int(gdb.parse_and_eval(f"((int (*)(int, unsigned long, unsigned long))sigaction)(17, {action:#x}, 0)")):
         raise gdb.GdbError("sigaction() failed in the guest's process")
+
+
+class _Call(gdb.Breakpoint):
+    """Writes down each call of a function, and lets the guest go on."""
+
+    def __init__(self, function: str, table: "typing.TextIO") -> None:
+        super().__init__(f"*{function}", internal=True)
+        self.silent = True
+        self._function, self._table = function, table
+        self._protocols = [address for name in ("tcp_prot", "tcpv6_prot") if (address := _symbol_or_none(name))]
+
+    def stop(self) -> bool:
+        frame = gdb.newest_frame()
+        argument, caller = (int(frame.read_register(name)) & _ALL_BITS for name in ("rdi", "rsp"))
+        row = [str(_now_ns() - _BEGAN_NS[0]), self._function, _function_at(_u64(caller)), f"{argument:#x}"]
+        self._table.write(",".join(row + self._of_socket(argument)) + "\n")
+        return False
+
+    def _of_socket(self, address: int) -> "list[str]":
+        """What the first argument knows if it is a TCP socket, else nothing."""
+        try:
+            if _u64(address + _offset("struct sock_common", "skc_prot")) not in self._protocols:
+                return [""] * 6
+            tp, icsk, sk = _parts(address)
+            return [*_ends(sk).split(" > "), _CA_STATES[int(icsk["icsk_ca_state"])], str(int(tp["snd_cwnd"])),
+                    str(int(tp["snd_ssthresh"])), str(_in_flight(tp))]
+        except gdb.MemoryError:
+            return [""] * 6
+
+
+@functools.cache
+def _function_at(address: int) -> str:
+    return str(gdb.execute(f"info symbol {address:#x}", to_string=True)).split(" in section")[0].split()[0]
 
 
 class _Alarm:
@@ -342,6 +390,7 @@ def _go_until(ns: int) -> None:
 
 _ALARMS: "list[_Alarm]" = []
 _PAGES: "list[int]" = []
+_FAILED: "list[bool]" = []
 with open(os.environ["TESTBED_GDB_SESSION"], encoding="utf-8") as _file:
     SESSION = json.load(_file)
 
@@ -382,7 +431,7 @@ def _has_begun() -> bool:
             said = json.load(file)
     except (OSError, ValueError):
         return False
-    return said.get("phase") == "traffic" and said.get("t_us") == 0
+    return bool(said.get("phase") == "traffic" and said.get("t_us") == 0)
 
 
 def _read_modules() -> None:
@@ -400,6 +449,16 @@ def _read_modules() -> None:
 
 
 def _stop_as_asked() -> None:
+    if SESSION["functions"]:
+        table = gzip.GzipFile(SESSION["calls"], "wb", mtime=0)
+        text = io.TextIOWrapper(table, encoding="ascii")
+        text.write(_CALLS)
+        for function in SESSION["functions"]:
+            _Call(function, text)
+        gdb.events.exited.connect(lambda _event: text.close())
+    if not SESSION["stops"]:
+        gdb.execute("continue", to_string=True)
+        return
     if SESSION["at_ns"] is not None and SESSION["at_ns"] > 0:
         _go_until(SESSION["at_ns"])
     if SESSION["place"]:
@@ -417,7 +476,11 @@ for _helper in (_Now, _NowSeconds, _Argument, _TcpSock, _VirtualTime, _UntilTime
 try:
     _begin()
     _stop_as_asked()
-except (gdb.error, gdb.GdbError) as _problem:       # of both gdb without a terminal would end with status 0
+except (gdb.error, gdb.GdbError) as _problem:
     print(f"gdb: {_problem}", flush=True)
-    if SESSION["commands"]:
-        gdb.execute("quit 1")
+    _FAILED.append(True)
+except Exception:
+    traceback.print_exc()
+    _FAILED.append(True)
+if _FAILED and not SESSION["asks"]:
+    gdb.execute("quit 1")               # without a terminal gdb would end with status 0

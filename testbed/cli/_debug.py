@@ -21,9 +21,12 @@ from testbed.runs.store import Store, results_dir
 if TYPE_CHECKING:
     from kernel import Stop
 
+#: kernel.debugger.CALLS, without the time that importing it takes
+CALLS = "functions.csv.gz"
 #: folder of the results with runs that gdb had: somebody may have changed something in them
 _APART = "debug"
 _NS_PER_US = 1000
+_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _TIME_FIRST = re.compile(r"\s*([0-9.][0-9.]*\s*[a-z]+)\b\s*(.*)", re.S)
 
 
@@ -33,20 +36,29 @@ def add_arguments(parser: Container) -> None:
                         "both, and go on from there; one run only")
     parser.add_argument("--gdb-commands", metavar="FILE", type=pathlib.Path,
                         help="with --gdb: what gdb does then, instead of asking you")
+    parser.add_argument("--function-trace", metavar="FUNCTION", action="append", default=[], dest="functions",
+                        help="write down each call of a kernel function, with its virtual time, caller and socket; may "
+                        "be repeated; one run only")
 
 
 def asked_for(arguments: argparse.Namespace) -> Stop | None:
     """Where the run is to stop; None if nobody wants that. UsageError."""
     commands: pathlib.Path | None = arguments.gdb_commands
-    if arguments.gdb is None:
-        if commands:
-            raise UsageError("--gdb-commands: only with --gdb, which says where to stop, such as --gdb 2s")
+    if arguments.gdb is None and commands:
+        raise UsageError("--gdb-commands: only with --gdb, which says where to stop, such as --gdb 2s")
+    if arguments.gdb is None and not arguments.functions:
         return None
     from kernel import Stop
+    for function in arguments.functions:
+        if not _FUNCTION.fullmatch(function):
+            raise UsageError(f"--function-trace {function}: the name of a function expected, such as tcp_enter_loss")
+    functions = tuple(dict.fromkeys(arguments.functions))
+    if arguments.gdb is None:
+        return Stop(None, functions=functions, stops=False)
     if commands and not commands.is_file():
         raise UsageError(f"--gdb-commands {commands}: no such file")
     at_ns, place = _parsed(arguments.gdb)
-    return Stop(at_ns, place, commands.absolute() if commands else None)
+    return Stop(at_ns, place, commands.absolute() if commands else None, functions)
 
 
 def _parsed(text: str) -> tuple[int | None, str]:
@@ -71,7 +83,7 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
     """Carry out the one run in gdb, and say whether it left what it leaves without."""
     count = len(levels) * len(asked.points) * len(asked.subjects) * len(asked.seeds)
     if count != 1 or asked.arguments.slowdown or asked.arguments.precision is not None:
-        raise UsageError(f"--gdb: one run at a time, and this asks for {max(count, 2)}: name one congestion control "
+        raise UsageError(f"{'--gdb' if stop.stops else '--function-trace'}: one run at a time, and this asks for {max(count, 2)}: name one congestion control "
                          "(--cca), one seed (--seed) and one engine")
     duration_ns = asked.first.timing.duration_us * _NS_PER_US
     if stop.at_ns is not None and stop.at_ns >= duration_ns:
@@ -88,6 +100,8 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
     if outcome.error:
         raise RunFailed(f"{outcome.error}; its log is in {folder}")
     print(f"{folder}: finished, {outcome.verdict}")
+    if stop.functions:
+        print(f"calls: {folder / CALLS}")
     print(_compared(Store(results_dir()), store, plan.id))
     return 0
 

@@ -17,6 +17,7 @@ to resume.
 from __future__ import annotations
 
 import argparse
+import json
 
 from testbed.cli import _comparison, _debug, _expectations, _kernels, _precision, _process, _runs
 from testbed.cli._experiment import Asked, Done
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--yes", action="store_true", help="begin a long sweep without asking")
     what.add_argument("--probe", metavar="NAME", action="append", default=[],
                       help="add a probe, such as tcp_probe (see `testbed list probes`); may be repeated")
+    what.add_argument("--trace", metavar="EVENT[:FILTER]", action="append", default=[],
+                      help="record events of the kernel, such as 'tcp_probe: snd_cwnd < 10' "
+                      "(docs/howto/debugging.md); may be repeated")
     what.add_argument("--slowdown", action="store_true",
                       help="also replay each seed's connections alone on the idle network, and compare completion "
                       "times")
@@ -54,6 +58,8 @@ def begin(arguments: argparse.Namespace) -> tuple[Asked, list[Level]]:
     """What is asked for, and the engines or kernels that are to do it. What makes no sense is refused before a kernel
     is built."""
     _expectations.check(arguments)
+    if arguments.trace:
+        arguments.settings = [*arguments.settings, f"probes.trace.events={json.dumps(arguments.trace)}"]
     asked = Asked(arguments)
     Store(results_dir()).require_writable()
     levels = _kernels.levels(arguments)

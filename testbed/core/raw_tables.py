@@ -126,6 +126,9 @@ TABLES = {
                        "sock_cookie")),
     "retransmissions": Table("a row for each segment that src sends again; src and dst are address:port",
                              _columns("t_us", texts="src dst")),
+    "trace": Table(
+        "a row for each event of the kernel's trace points that was asked for; text is what the kernel says of it",
+        _columns("t_us", texts="event text")),
     "cpu": Table(
         "what each CPU of the machine did since t_us = 0, sampled; run_delay_us: how long tasks waited for it; "
         "packets_dropped: it had no time for them; time_squeezes: it left packets for later",

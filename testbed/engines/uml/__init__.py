@@ -200,11 +200,13 @@ class Engine(KernelEngine):
             raise EnvironmentProblem(f"--gdb: {why}")
         self._stop = stop
 
-    def _talk(self, pid: int, stop: kernel.Stop, work_dir: pathlib.Path, types: pathlib.Path) -> None:
+    def _talk(self, pid: int, stop: kernel.Stop, work_dir: pathlib.Path, folder: pathlib.Path,
+              types: pathlib.Path) -> None:
         """Let gdb have the guest until it ends or lets go of it."""
         loaded = {file.stem.replace("-", "_"): file for file in (work_dir / "modules").glob("*.ko")}
         try:
-            debugger.talk(self._kernel, pid, stop, work_dir / PROGRESS_PART, loaded, types)
+            debugger.talk(self._kernel, pid, stop, work_dir / PROGRESS_PART, loaded, types,
+                          folder / debugger.CALLS)
         except kernel.KernelError as problem:
             raise RunFailed(str(problem)) from None
 
@@ -222,7 +224,7 @@ class Engine(KernelEngine):
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
             if stop:
-                self._talk(process.pid, stop, work_dir, types)
+                self._talk(process.pid, stop, work_dir, log_path.parent, types)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, log_path, on_progress)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path, self._lines(job))) from None

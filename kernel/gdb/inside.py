@@ -450,7 +450,7 @@ def _read_modules() -> None:
 
 def _stop_as_asked() -> None:
     if SESSION["functions"]:
-        table = gzip.GzipFile(SESSION["calls"], "wb", mtime=0)
+        table = typing.cast("typing.IO[bytes]", gzip.GzipFile(SESSION["calls"], "wb", mtime=0))
         text = io.TextIOWrapper(table, encoding="ascii")
         text.write(_CALLS)
         for function in SESSION["functions"]:

@@ -27,7 +27,7 @@ CALLS = "functions.csv.gz"
 _APART = "debug"
 _NS_PER_US = 1000
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_TIME_FIRST = re.compile(r"\s*([0-9.][0-9.]*\s*[a-z]+)\b\s*(.*)", re.S)
+_TIME_FIRST = re.compile(r"\s*([0-9.][0-9.]*\s*[A-Za-z]+)\b\s*(.*)", re.S)
 
 
 def add_arguments(parser: Container) -> None:
@@ -83,8 +83,8 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
     """Carry out the one run in gdb, and say whether it left what it leaves without."""
     count = len(levels) * len(asked.points) * len(asked.subjects) * len(asked.seeds)
     if count != 1 or asked.arguments.slowdown or asked.arguments.precision is not None:
-        raise UsageError(f"{'--gdb' if stop.stops else '--function-trace'}: one run at a time, and this asks for {max(count, 2)}: name one congestion control "
-                         "(--cca), one seed (--seed) and one engine")
+        raise UsageError(f"{'--gdb' if stop.stops else '--function-trace'}: one run at a time, and this asks for "
+                         f"{max(count, 2)}: name one congestion control (--cca), one seed (--seed) and one engine")
     duration_ns = asked.first.timing.duration_us * _NS_PER_US
     if stop.at_ns is not None and stop.at_ns >= duration_ns:
         raise UsageError(f"--gdb: the run lasts {duration_ns / 1e9:g} s of virtual time; an earlier one expected")

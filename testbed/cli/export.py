@@ -6,7 +6,8 @@
       --output out
 
 flent has throughput, delay, windows and queues over time; pcapng and xplot have
-the packets that the probe pcap captured (docs/howto/exports.md).
+the packets that the probe pcap captured, trace the events of --trace
+(docs/howto/exports.md).
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ GROUP = "Look at results"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="EXPERIMENT|RUN", help="an experiment (its folder or name) or a run")
-    parser.add_argument("--format", required=True, metavar="A,B", help="flent, pcapng, xplot, or several")
+    parser.add_argument("--format", required=True, metavar="A,B", help="flent, pcapng, trace, xplot, or several")
     parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, required=True, help="where files are written")
 
 

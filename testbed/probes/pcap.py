@@ -56,7 +56,9 @@ class _Captures(Protocol):
 
 def Sampler(options: Options, network: "Network", description: Description, work_dir: str) -> _Captures:
     """Of the tool that was asked for."""
-    return (_Tcpdumps if options.tool == _TCPDUMP else _Rings)(options, network, description, work_dir)
+    if options.tool == _TCPDUMP:
+        return _Tcpdumps(options, network, description, work_dir)
+    return _Rings(options, network, description, work_dir)
 
 
 class _Rings(RingSampler):

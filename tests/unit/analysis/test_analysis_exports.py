@@ -72,7 +72,7 @@ def test_a_run_by_its_folder(results, capsys):
     (["demo", "--format", "pcapng"], 1, "no captures in raw/; they come with --probe pcap"),
     (["demo", "--format", "xplot"], 1, "no captures in raw/"),
     (["demo", "--format", "parquet"], 2, "pandas needs pyarrow or fastparquet"),
-    (["demo", "--format", "flent,"], 2, "formats separated by commas expected, of: flent, pcapng, xplot"),
+    (["demo", "--format", "flent,"], 2, "formats separated by commas expected, of: flent, pcapng, trace, xplot"),
     (["demo", "--format", "../flent"], 2, "no such format"),
     (["other", "--format", "flent"], 2, "no experiment 'other'")])
 def test_what_is_refused_in_one_line(results, capsys, words, code, said):

@@ -50,7 +50,7 @@ def missing() -> str | None:
 
 def types(kernel: Kernel, report: Callable[[str], None]) -> pathlib.Path:
     """The file with the types of a kernel. KernelError if it cannot be made."""
-    return modules.build_for(kernel, _FOLDER / "types", report, lambda _file: []).file
+    return modules.build_for(kernel, _FOLDER / "types", report, lambda files: [[] for _ in files]).file
 
 
 def traced(command: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
-from kernel import modules
+from kernel import compiling, modules
 from kernel.build import Kernel
 from kernel.source import KernelError
 
@@ -50,7 +50,8 @@ def missing() -> str | None:
 
 def types(kernel: Kernel, report: Callable[[str], None]) -> pathlib.Path:
     """The file with the types of a kernel. KernelError if it cannot be made."""
-    return modules.build_for(kernel, _FOLDER / "types", report, lambda files: [[] for _ in files]).file
+    built = modules.build_for(kernel, _FOLDER / "types", report, lambda files: [[] for _ in files])
+    return compiling.debug_file(built.part().file)
 
 
 def traced(command: Sequence[str]) -> list[str]:

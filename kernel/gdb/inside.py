@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import socket
 import struct
 import traceback
 import typing
@@ -199,7 +200,6 @@ def _text(value: gdb.Value) -> str:
 
 
 def _ends(sk: gdb.Value) -> str:
-    import socket
     common, ports = sk["__sk_common"], []
     family = int(common["skc_family"])
     if family == _AF_INET6:
@@ -445,6 +445,7 @@ def _read_modules() -> None:
             new = any(field.name == "mem" for field in kind.fields())       # Linux 6.4
             text = int(module["mem"][0]["base"] if new else module["core_layout"]["base"])
             gdb.execute(f"add-symbol-file {file} {text:#x}", to_string=True)
+            gdb.execute(f"directory {os.path.dirname(file)}", to_string=True)
         at = _u64(at)
 
 

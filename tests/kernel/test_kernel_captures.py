@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 from collections import Counter
 
@@ -123,3 +124,26 @@ def test_the_transfer_as_a_connection_vector(captured, sent):
         assert counts["data segments sent again"] == len(captured.table("retransmissions")) > 0
         assert counts["bytes that the capture lacks"] == counts["data segments out of order"] == 0
         assert 20_000 <= found.min_rtt_us <= 20_200 and found.loss[0] > 0 == found.loss[1]
+
+
+@pytest.mark.skipif(not shutil.which("tcpdump"), reason="tcpdump is not installed")
+def test_tcpdump_sees_the_same_packets(run_scenario):
+    """What leaves at the same nanoseconds, what arrives before the delay of its link."""
+    tree = yaml.safe_load(documented.exact("howto/captures.md"))
+    ours, theirs = (run_scenario({**tree, "probes": {"queue": {}, "pcap": {"tool": tool, "nodes": ["n1", "n2"]}}})
+                    for tool in ("ring", "tcpdump"))
+    assert theirs.json("raw/guest.json")["probes"]["pcap"] == {"lost_packets": 0}
+    delay_us = {"n1": 0, "n2": 5000}
+    for node in ("n1", "n2"):
+        mine, other = (list(captures.segments(run.folder / f"raw/capture-{node}-eth0.pcap.gz"))
+                       for run in (ours, theirs))
+        assert len(mine) == len(other) > 1000
+        host = ours.json("raw/workload.json")["flows"][0]["src" if node == "n2" else "dst"]
+        first_out, first_in = (next(one for one in mine if (one.src.rpartition(":")[0] == host) is leaves)
+                               for leaves in (True, False))
+        again_out, again_in = (next(one for one in other if (one.src.rpartition(":")[0] == host) is leaves)
+                               for leaves in (True, False))
+        assert first_out.t_us == again_out.t_us
+        assert delay_us[node] <= first_in.t_us - again_in.t_us <= delay_us[node] + 1
+    text = tcptrace.text(theirs.folder / "raw/capture-n2-eth0.pcap.gz")
+    assert re.search(r"unique bytes sent: +(\d+)", text).group(1) == "3000000"

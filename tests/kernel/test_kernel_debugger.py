@@ -120,7 +120,7 @@ def test_a_changed_window_changes_the_data(results):
     (["--gdb", "5s", "--cca", "cubic", "--seed", "1"], "the run lasts 5 s"),
     (["--gdb", "5", "--cca", "cubic", "--seed", "1"], "a time with a unit expected"),
     (["--gdb", "5 kB", "--cca", "cubic", "--seed", "1"], "a time expected first"),
-    (["--gdb", " ", "--cca", "cubic", "--seed", "1"], "a virtual time such as"),
+    (["--gdb", " ", "--cca", "cubic", "--seed", "1"], "a value expected"),
     (["--gdb", "1s\nshell id", "--cca", "cubic", "--seed", "1"], "a virtual time such as"),
     (["--gdb", "1s", "--gdb-commands", "/nonexistent"], "no such file"),
     (["--gdb-commands", "/nonexistent"], "only with --gdb"),
@@ -132,3 +132,15 @@ def test_refused(results, options, message, capsys, monkeypatch):
     monkeypatch.chdir(folder.parent)
     assert cli.main(["run", str(folder.parent / "debugged.yaml"), *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_module_of_ones_own_with_its_lines(results):
+    _, run = results
+    mine = PROJECT_DIR / "docs/examples/tcp_mine.c"
+    status, said = run("--cca", str(mine), "--gdb", "0s mine_ssthresh",
+                       commands="list\ntcp-sock sk\ninfo args\nprint ((struct tcp_sock *)sk)->snd_cwnd * 7 / 10\n")
+    assert status == 0, said
+    line = mine.read_text().splitlines()[7]
+    assert "return max" in line and re.search(rf"^8\t{re.escape(line)}$", said, re.M)
+    window = int(re.search(r"congestion control mine\n +window +cwnd (\d+),", said)[1])
+    assert f"$1 = {window * 7 // 10}\n" in said

@@ -200,10 +200,13 @@ class Engine(KernelEngine):
             raise EnvironmentProblem(f"--gdb: {why}")
         self._stop = stop
 
-    def _talk(self, pid: int, stop: kernel.Stop, work_dir: pathlib.Path, folder: pathlib.Path,
-              types: pathlib.Path) -> None:
+    def _talk(self, pid: int, stop: kernel.Stop, job: Job, work_dir: pathlib.Path,
+              folder: pathlib.Path, types: pathlib.Path) -> None:
         """Let gdb have the guest until it ends or lets go of it."""
         loaded = {file.stem.replace("-", "_"): file for file in (work_dir / "modules").glob("*.ko")}
+        # whole objects: of a file of lines alone gdb does not tell the sections apart
+        loaded |= {name: whole for name, file in self._debug_files(job).items()
+                   if (whole := file.with_suffix(".o")).is_file()}
         try:
             debugger.talk(self._kernel, pid, stop, work_dir / PROGRESS_PART, loaded, types,
                           folder / debugger.CALLS)
@@ -224,7 +227,7 @@ class Engine(KernelEngine):
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
             if stop:
-                self._talk(process.pid, stop, work_dir, log_path.parent, types)
+                self._talk(process.pid, stop, job, work_dir, log_path.parent, types)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, log_path, on_progress)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path, self._lines(job))) from None
@@ -237,10 +240,13 @@ class Engine(KernelEngine):
 
     def _lines(self, job: Job) -> source_lines.Lines:
         """What knows the lines of source of the modules in a run."""
+        return source_lines.Lines(self._debug_files(job))
+
+    def _debug_files(self, job: Job) -> dict[str, pathlib.Path]:
+        """{module of a congestion control in a run: the file with its lines and types}"""
         modules = [module for variant in job.variants
                    if variant.module_sha256 and (module := self.find_module(variant.module_sha256))]
-        return source_lines.Lines({part.name: compiling.debug_file(part.file)
-                                   for module in modules for part in module.parts})
+        return {part.name: compiling.debug_file(part.file) for module in modules for part in module.parts}
 
     def session_dir(self) -> str:
         return _tmpfs(memory.LEAST_MB)

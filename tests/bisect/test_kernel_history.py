@@ -16,7 +16,7 @@ def bisected(testbed, linux, scenario, *words):
 
 
 @pytest.mark.parametrize("scenario, words, subject", [
-    ("requests.yaml", ("--metric", "TCPHystartTrainDetect:whole_run"), history.HYSTART),
+    ("requests.yaml", ("--metric", "TCPHystartTrainCwnd:whole_run"), history.HYSTART),
     ("idle.yaml", ("--metric", "queueing_delay_p95"), history.IDLE),
     ("paced.yaml", ("--metric", "DelayedACKs"), history.DELAYED),
     ("drops.yaml", ("--metric", "drop_rate"), history.DCTCP),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from testbed import cli, engines
-from testbed.cli import _revisions, _runs
+from testbed.cli import _revisions, _runs, bisect as bisect_command
 from testbed.cli._revisions import Unusable
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.runs import queries
@@ -240,3 +240,56 @@ def test_ends_that_do_not_differ_in_a_symptom(bisect, capsys, shown, says):
 
 def test_an_unknown_symptom(bisect, capsys):
     assert bisect("--by", "smell") == 2 and "--by smell: crash, warning, verdict expected" in capsys.readouterr().err
+
+
+@pytest.fixture
+def by_script(tree, tmp_path, monkeypatch):
+    """by_script(*words) -> exit code of a bisection by a packet script; .fails: {number of the change: why}."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "results").mkdir()
+    script = tmp_path / "small.pkt"
+    script.write_text("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n")
+
+    class Bench(_revisions.ScriptBench):
+        def observe(self, one):
+            number = int(one.subject.split()[1])
+            if isinstance(call.fails.get(number), Exception):
+                raise call.fails[number]
+            self.folder.mkdir(exist_ok=True)
+            return _revisions.Observed(one, int(number in call.fails), 1, call.fails.get(number, ""))
+
+    def call(*words):
+        return cli.main(["bisect", str(script), "--tree", str(tree), "--good", "HEAD~9", "--bad", "main", *words])
+    call.fails = {number: f"small.pkt:{number}: no packet" for number in range(4, 10)}
+    monkeypatch.setattr(bisect_command, "ScriptBench", Bench)
+    return call
+
+
+def test_by_a_packet_script(by_script, tree, tmp_path, capsys):
+    by_script.fails[2] = Unusable("does not build")
+    assert by_script("--path", "tcp_mine.c") == 0
+    said = capsys.readouterr().out
+    assert "bad: failure in 1 of 1 runs: small.pkt:4: no packet\n" in said
+    assert f"first bad commit: {git(tree, 'rev-parse', 'main~5')}\n  change 4\n" in said
+    assert (tmp_path / "results/small-bisect-tree/bisect.csv").is_file()
+
+
+@pytest.mark.parametrize("words, says", [
+    (("--metric", "drops"), "--metric drops: a packet script passes or fails"),
+    (("--by", "crash"), "--by crash: a packet script passes or fails"),
+    (("--seeds", "3"), "--seeds 3: a packet script passes or fails"),
+    (("--kernel", "6.1"), "--kernel 6.1: the kernels are those of --tree"),
+    (("--module", "../x.c"), "--module ../x.c: a path inside --tree"),
+    (("--module", "tcp_mine.c", "--cca", "reno"), "--cca: with --module")])
+def test_what_a_packet_script_has_no_use_for(by_script, capsys, words, says):
+    assert by_script(*words) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def test_a_scenario_needs_what_bad_revisions_are_known_by(tree, tmp_path, capsys):
+    (tmp_path / "small.yaml").write_text(SMALL)
+    assert cli.main(["bisect", str(tmp_path / "small.yaml"), "--tree", str(tree), "--good", "HEAD~9", "--bad",
+                     "main"]) == 2
+    assert "--metric or --by expected" in capsys.readouterr().err

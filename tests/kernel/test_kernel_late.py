@@ -74,4 +74,5 @@ static void bad_init(struct sock *sk)
     assert late["kept_more_mb"] == 0 and list(late["kept_of_connections"].values()) == [kept_bytes]
     said = [text for check, level, text in reasons if check == "kernel_log"]
     assert [text.partition(": ")[2] for text in said] == bool(kept_bytes) * [
-        "the kernel keeps 8192 B of each connection that is over: it does not free what it allocates"]
+        "the kernel keeps 8192 B of each connection that is over: it does not free what it allocates; --kernel-option "
+        "debug finds out where it allocates it"]

@@ -80,14 +80,15 @@ def read(network: Network, before: Before, modules: Sequence[str] = ()) -> dict[
                     offloads[place] = get_offloads(place.partition("/")[2])
     sections |= {"sysctls": _flat(nodes), "offloads": (network.offloads, offloads)}
     mask = tainted()
+    kept_more_mb = more_mb(before.kept_kb, kept_kb())       # before more connections are opened
+    trouble = _trouble() if mask & _WRONG else []
     kept = {"kept_of_connections": _kept_of_connections(network, modules)} if modules else {}
     leaked = kmemleak.leaks() if modules else []
     return {"changed": {section: changed for section, (first, last) in sections.items()
                         if (changed := {name: [first.get(name), last.get(name)] for name in {**first, **last}
                                         if first.get(name) != last.get(name)})},
             "read": {section: len(last) for section, (_, last) in sections.items()},
-            "kept_more_mb": more_mb(before.kept_kb, kept_kb()), "tainted": mask,
-            "trouble": _trouble() if mask & _WRONG else [],
+            "kept_more_mb": kept_more_mb, "tainted": mask, "trouble": trouble,
             **kept, **({"leaked": leaked} if leaked else {})}
 
 

@@ -139,6 +139,8 @@ class History:
         """Make a whole work tree in `folder` that of a revision. Files that are the same keep their times, so that make
         builds only what changed; what builds and patches have changed or added is put right."""
         folder.mkdir(parents=True, exist_ok=True)
+        # by content: files whose times somebody has changed would be written again
+        self._run("--work-tree", str(folder), "update-index", "-q", "--refresh", cwd=folder)
         self._git("--work-tree", str(folder), "checkout", "--quiet", "--force", "--detach", commit.hash, cwd=folder)
         self._git("--work-tree", str(folder), "clean", "--quiet", "-ffdx", cwd=folder)
 

@@ -52,6 +52,38 @@ def test_what_options_need_together_is_added_for_both_only(here):
         "CONFIG_IPV6=y\n", "CONFIG_MPTCP=y\n", "CONFIG_MPTCP_IPV6=y\n", "CONFIG_TUN=y\n"}
 
 
+def test_a_file_of_settings_is_taken_as_far_as_a_kernel_can(here, tmp_path):
+    """So are those of a tree's own tests."""
+    path = tmp_path / "some.config"
+    path.write_text("CONFIG_VETH=m\nCONFIG_TUN=y\n# a comment\nCONFIG_NET=m\nCONFIG_KVM=m\n")
+    name = str(path)
+    assert configuration.fragments([name]) == [
+        "CONFIG_VETH=y\nCONFIG_TUN=y\n# a comment\nCONFIG_NET=y\nCONFIG_KVM=y\n"]
+    said = []
+    (tmp_path / ".config").write_text("CONFIG_NET=y\nCONFIG_VETH=y\n# CONFIG_TUN is not set\n")
+    configuration.check(tmp_path / ".config", [name], said.append)
+    assert said == ["this kernel has no CONFIG_TUN, CONFIG_KVM: built without"]
+    (tmp_path / ".config").write_text("CONFIG_VETH=y\n# CONFIG_NET is not set\n")
+    with pytest.raises(KernelError, match="refuses CONFIG_NET=y"):
+        configuration.check(tmp_path / ".config", [name], said.append)
+    with pytest.raises(KernelError, match="refuses CONFIG_TUN=y"):
+        configuration.check(tmp_path / ".config", [name, "tun"], said.append)
+    keys = {build.build_dir_of("tree-1", None, 1000, options) for options in ((), (name,))}
+    path.write_text("CONFIG_VETH=y\n")
+    assert len(keys) == 2 and build.build_dir_of("tree-1", None, 1000, [name]) not in keys
+    with pytest.raises(KernelError, match="no kernel option"):
+        configuration.ordered([str(tmp_path / "other.config")])
+
+
+def test_a_file_that_has_a_setting_of_all_kernels_otherwise(here, tmp_path):
+    (here / "uml.config").write_text("CONFIG_HZ=1000\nCONFIG_NET=y\n")
+    (tmp_path / "some.config").write_text("CONFIG_NET=n\n")
+    (tmp_path / ".config").write_text("CONFIG_HZ=1000\n# CONFIG_NET is not set\n")
+    said = []
+    configuration.check(tmp_path / ".config", [str(tmp_path / "some.config")], said.append)
+    assert len(said) == 1
+
+
 def test_each_combination_is_a_kernel_of_its_own(here):
     keys = [build.build_dir_of("tree-1", None, 1000, options)
             for options in ((), ("ipv6",), ("tun",), ("ipv6", "tun"), ("ipv6", "mptcp"))]

@@ -165,6 +165,14 @@ def test_a_work_tree_keeps_the_times_of_what_is_the_same(tree, history, tmp_path
     assert (tmp_path / "work/file").stat().st_mtime_ns == times["file"]
 
 
+def test_files_whose_times_were_changed_keep_them(history, tmp_path):
+    """So they have those of a build that the first one began from."""
+    history.check_out(history.resolve("--bad", "main"), tmp_path / "work")
+    os.utime(tmp_path / "work/file", ns=(1, 1))
+    history.check_out(history.resolve("--bad", "main~1"), tmp_path / "work")
+    assert (tmp_path / "work/file").stat().st_mtime_ns == 1 and (tmp_path / "work/other").read_text() == "6"
+
+
 def test_a_work_tree_of_its_own_and_packed_references(tree, tmp_path):
     git(tree, "tag", "v1", "HEAD~2")
     git(tree, "pack-refs", "--all")

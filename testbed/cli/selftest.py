@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run a kernel tree's own network tests in guests, in virtual time.
+
+  testbed selftest net/mptcp                    all tests of the collection
+  testbed selftest net/mptcp:simult_flows.sh    one of them
+  testbed selftest 'net:tcp_*' --kernel ~/linux those of a tree of yours
+  testbed selftest net/mptcp:simult_flows.sh --repeat 5
+                                                is the output the same each time?
+
+The kernel is built with what the collection's file `config` asks for. Each test
+is root in a guest of its own; nothing of this machine is touched. A slow or busy
+machine changes nothing: time passes in the guest only when it is idle.
+
+Exit code 0: no test failed. 1: some failed. 2: wrong usage. 3: something is
+missing here (docs/howto/selftests.md).
+"""
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from testbed.cli import _shared
+from testbed.core.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    from analysis.read.junit import Case
+    from kernel.selftests import Result
+
+HELP = "run a kernel tree's own network tests, in virtual time"
+GROUP = "Run experiments"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tests", metavar="COLLECTION[:TEST]", nargs="+",
+                        help="a folder of tools/testing/selftests, such as net/mptcp; one of its tests, or a pattern")
+    _shared.add_engine_options(parser, ("kernel", "kernel_options"))
+    parser.add_argument("--repeat", metavar="N", type=int, default=1,
+                        help="run each test N times, and say whether the outputs are the same")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float,
+                        help="virtual time that a test may take (default: what the collection says; 0: no limit)")
+    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1,
+                        help="guests at a time (default: one for each CPU)")
+    parser.add_argument("--output", metavar="DIR", type=pathlib.Path,
+                        help="put the output of each test into this folder")
+    parser.add_argument("--junit", metavar="FILE", type=pathlib.Path, help="write the results as JUnit XML, too")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    for name in ("repeat", "jobs"):
+        if getattr(arguments, name) < 1:
+            raise UsageError(f"--{name}: 1 or more expected")
+    if arguments.timeout is not None and not 0 <= arguments.timeout < 1e9:
+        raise UsageError("--timeout: seconds expected, 0 for no limit")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+    asked: dict[str, list[str]] = {}
+    for word in arguments.tests:
+        collection, _, pattern = word.partition(":")
+        asked.setdefault(collection, []).extend([pattern] if pattern else [])
+    from kernel import KernelError, selftests
+    failed, number, cases = 0, 0, list["Case"]()
+    try:
+        for name, patterns in asked.items():
+            collection = selftests.prepare(arguments.kernel, name, _shared.reporter(), arguments.kernel_options)
+            for line in collection.not_compiled:
+                print(f"# not compiled: {line}")
+            chosen = selftests.choose(collection, patterns)
+            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+                runs = [(test, [pool.submit(selftests.run, collection, test, arguments.timeout)
+                                for _ in range(arguments.repeat)]) for test in chosen]
+                for test, futures in runs:
+                    results = [future.result() for future in futures]
+                    number += 1
+                    failed += _tell(number, name, results)
+                    cases.append(_case(name, results))
+                    if arguments.output is not None:
+                        _keep(arguments.output, name, results)
+    except KernelError as problem:
+        raise EnvironmentProblem(str(problem)) from None
+    print(f"1..{number}")
+    if arguments.junit is not None:
+        from analysis.read import junit
+        junit.write_cases(arguments.junit, "selftests", cases)
+    if failed:
+        print(f"testbed: {failed} of {number} tests failed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _tell(number: int, collection: str, results: Sequence[Result]) -> bool:
+    """Print the TAP line of a test, with what it said if it failed -> whether it failed."""
+    first = next((result for result in results if not (result.passed or result.skipped)), results[0])
+    name = f"{number} {collection}:{first.test} # {_said(first)}"
+    outputs = {(result.exit_code, result.output) for result in results}
+    if len(results) > 1:
+        name += f"; {len(results)} times, " + ("the same output" if len(outputs) == 1 else
+                                               f"{len(outputs)} different outputs")
+    failed = not (first.passed or first.skipped)
+    if failed:
+        for line in first.output.splitlines():
+            print(f"# {line}")
+    print(f"{'not ok' if failed else 'ok'} {name}", flush=True)
+    return failed
+
+
+def _said(result: Result) -> str:
+    if result.trouble:
+        return result.trouble.replace("\n", "; ")
+    if result.skipped:
+        return "SKIP " + (result.output.strip().splitlines() or [""])[-1]
+    return f"{result.virtual_s:.3f} s of virtual time" + (f", exit code {result.exit_code}" if result.exit_code else "")
+
+
+def _case(collection: str, results: Sequence[Result]) -> Case:
+    from analysis.read.junit import Case
+    first = next((result for result in results if not (result.passed or result.skipped)), results[0])
+    kind = "skipped" if first.skipped else "" if first.passed else "failure"
+    return Case(collection, first.test, kind, f"{_said(first)}\n{first.output}" if kind else first.output)
+
+
+def _keep(folder: pathlib.Path, collection: str, results: Sequence[Result]) -> None:
+    for place, result in enumerate(results, 1):
+        number = f"-{place}" if len(results) > 1 else ""
+        path = folder / f"{collection.replace('/', '-')}-{result.test}{number}.txt"
+        path.write_text(result.output, encoding="utf-8")

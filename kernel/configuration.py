@@ -80,7 +80,8 @@ def check(config: pathlib.Path, options: Iterable[str], report: Callable[[str], 
     lines = config.read_text()
     have = set(lines.splitlines())
     known = set(re.findall(r"^(?:# )?(CONFIG_\w+)(?:=| is not set)", lines, re.M))
-    missing = [line for line in _settings(text(options)) if line not in have and line not in _MAY_DIFFER]
+    missing = [line for line in dict.fromkeys(_settings(text(options)))
+               if line not in have and line not in _MAY_DIFFER]
     by_name = set(_settings("".join(_by_name(options))))
     in_general = {*_settings(text()), *by_name}
     refused = [line for line in missing if line in by_name

@@ -87,11 +87,11 @@ def memory_dir(memory_mb: int) -> str:
 
 
 def run_briefly(program: pathlib.Path, folder: pathlib.Path, init: Sequence[str], scratch: pathlib.Path,
-                timeout_s: float, memory_mb: int = 64) -> str | None:
+                timeout_s: float, memory_mb: int = 64, seed: int = 1) -> str | None:
     """Boot a guest for a moment; what it said, or None if it did not end. Nothing of it is left."""
     memory = memory_dir(memory_mb)
     process = subprocess.Popen(command(program, folder, init, scratch, memory, memory_mb=memory_mb), cwd=scratch,
-                               env=environment(memory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               env=environment(memory, seed), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
     try:
         return process.communicate(timeout=timeout_s)[0].decode("utf-8", "replace").replace("\r", "")

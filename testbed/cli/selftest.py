@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_options(parser, ("kernel", "kernel_options"))
     parser.add_argument("--repeat", metavar="N", type=int, default=1,
                         help="run each test N times, and say whether the outputs are the same")
+    parser.add_argument("--seed", metavar="N", type=int, default=1,
+                        help="what the guest's randomness starts from (default: 1)")
     parser.add_argument("--timeout", metavar="SECONDS", type=float,
                         help="virtual time that a test may take (default: what the collection says; 0: no limit)")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1,
@@ -51,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    if not 1 <= arguments.seed < 1 << 31:
+        raise UsageError("--seed: a number from 1 expected")
     for name in ("repeat", "jobs"):
         if getattr(arguments, name) < 1:
             raise UsageError(f"--{name}: 1 or more expected")
@@ -71,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
                 print(f"# not compiled: {line}")
             chosen = selftests.choose(collection, patterns)
             with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-                runs = [(test, [pool.submit(selftests.run, collection, test, arguments.timeout)
+                runs = [(test, [pool.submit(selftests.run, collection, test, arguments.timeout, arguments.seed)
                                 for _ in range(arguments.repeat)]) for test in chosen]
                 for test, futures in runs:
                     results = [future.result() for future in futures]

@@ -109,7 +109,7 @@ def test_tests_are_chosen_by_patterns(tree):
 def judged(tree, monkeypatch):
     """judged(log, result) -> what becomes of a guest that leaves these."""
     def run(log, said=None, output="1..1\nok 1\n"):
-        def briefly(program, folder, init, scratch, timeout_s, memory_mb):
+        def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed):
             run.words = init
             assert (scratch / "tests/net/toy/first.sh").exists() and (folder / "init.py").exists()
             (scratch / "output.txt").write_text(output)

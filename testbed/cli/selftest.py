@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a kernel tree's own network tests in guests, in virtual time.
 
-  testbed selftest net/mptcp                    all tests of the collection
-  testbed selftest net/mptcp:simult_flows.sh    one of them
-  testbed selftest 'net:tcp_*' --kernel ~/linux those of a tree of yours
-  testbed selftest net/mptcp:simult_flows.sh --repeat 5
-                                                is the output the same each time?
+  testbed selftest net/mptcp                     all tests of the collection
+  testbed selftest net/mptcp:simult_flows.sh     one of them
+  testbed selftest 'net:tcp_*' --kernel ~/linux  those of a tree of yours
+  testbed selftest net/mptcp:diag.sh --repeat 5  the same output each time?
 
 The kernel is built with what the collection's file `config` asks for. Each test
-is root in a guest of its own; nothing of this machine is touched. A slow or busy
+is root in a guest of its own; nothing of this machine is touched. A busy
 machine changes nothing: time passes in the guest only when it is idle.
 
 Exit code 0: no test failed. 1: some failed. 2: wrong usage. 3: something is

@@ -110,6 +110,7 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
         code.mkdir()
         shutil.copyfile(_INIT, code / "init.py")
         shutil.copytree(collection.installed, work / "tests", symlinks=True)
+        (work / "tests" / collection.name / test).chmod(0o755)     # tarballs and patches make files without that right
         log = guest.run_briefly(collection.kernel.program, code, [
             "init.py", collection.name, test, str(longest_s or 1e9)], work, wall_s, _MEMORY_MB, seed)
         output = _text(work / "output.txt")
@@ -167,7 +168,7 @@ def _listed(installed: pathlib.Path, name: str) -> tuple[str, ...]:
     """What kselftest-list.txt says: lines of COLLECTION:TEST."""
     found = [line.partition(":") for line in _text(installed / "tests" / "kselftest-list.txt").splitlines()]
     return tuple(test for collection, _, test in found
-                 if collection == name and os.access(installed / "tests" / name / test, os.X_OK))
+                 if collection == name and (installed / "tests" / name / test).is_file())
 
 
 def _longest_s(settings: pathlib.Path) -> float:

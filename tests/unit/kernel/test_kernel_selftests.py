@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A kernel tree's own tests: how they are compiled, chosen and judged. A toy tree and a toy guest, no kernel."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -37,7 +38,7 @@ def tree(tmp_path, monkeypatch):
     (tests / "settings").write_text("timeout=300\n")
     for name in ("first.sh", "second.sh"):
         (tests / name).write_text("#!/bin/sh\n")
-        (tests / name).chmod(0o755)
+        (tests / name).chmod(0o644)
     kernels = tmp_path / "cache/kernels/toy"
     kernels.mkdir(parents=True)
     asked = []
@@ -111,7 +112,7 @@ def judged(tree, monkeypatch):
     def run(log, said=None, output="1..1\nok 1\n"):
         def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed):
             run.words = init
-            assert (scratch / "tests/net/toy/first.sh").exists() and (folder / "init.py").exists()
+            assert os.access(scratch / "tests/net/toy/first.sh", os.X_OK) and (folder / "init.py").exists()
             (scratch / "output.txt").write_text(output)
             if said is not None:
                 (scratch / "result.json").write_text(json.dumps(said))

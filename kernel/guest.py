@@ -12,6 +12,8 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Sequence
 
 from kernel import fault_signals
@@ -29,6 +31,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/proc
         "locale.alias", "mininet", "networks", "nsswitch.conf", "os-release", "passwd", "profile", "protocols",
         "python3", f"python3.{sys.version_info.minor}", "rpc", "services", "ssl/openssl.cnf",
         "terminfo", "timezone")))
+_LOOK_EVERY_S = 0.5
 #: 14 November 2023: the same first second for every run
 _EPOCH_NS = 1_700_000_000_000_000_000
 
@@ -87,15 +90,22 @@ def memory_dir(memory_mb: int) -> str:
 
 
 def run_briefly(program: pathlib.Path, folder: pathlib.Path, init: Sequence[str], scratch: pathlib.Path,
-                timeout_s: float, memory_mb: int = 64, seed: int = 1) -> str | None:
-    """Boot a guest for a moment; what it said, or None if it did not end. Nothing of it is left."""
+                timeout_s: float, memory_mb: int = 64, seed: int = 1, stop: threading.Event | None = None) \
+        -> str | None:
+    """Boot a guest for a moment; what it said, or None if it did not end, also because of `stop`. Nothing of it is
+    left."""
     memory = memory_dir(memory_mb)
     process = subprocess.Popen(command(program, folder, init, scratch, memory, memory_mb=memory_mb), cwd=scratch,
                                env=environment(memory, seed), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
+    ends = time.monotonic() + timeout_s
     try:
-        return process.communicate(timeout=timeout_s)[0].decode("utf-8", "replace").replace("\r", "")
-    except subprocess.TimeoutExpired:
+        while (left_s := ends - time.monotonic()) > 0 and not (stop and stop.is_set()):
+            try:
+                said = process.communicate(timeout=min(left_s, _LOOK_EVERY_S) if stop else left_s)[0]
+                return said.decode("utf-8", "replace").replace("\r", "")
+            except subprocess.TimeoutExpired:
+                pass
         return None
     finally:
         kill_session(process)

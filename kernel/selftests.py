@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 
 from kernel import build, crash, guest, make, source as sources
@@ -100,10 +101,10 @@ def choose(collection: Collection, patterns: Sequence[str]) -> list[str]:
             if not patterns or any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)]
 
 
-def run(collection: Collection, test: str, longest_s: float | None = None, seed: int = 1, wall_s: float = 3600) \
-        -> Result:
+def run(collection: Collection, test: str, longest_s: float | None = None, seed: int = 1,
+        stop: threading.Event | None = None, wall_s: float = 3600) -> Result:
     """Run one test in a new guest. longest_s: of virtual time (None: what the collection says, 0: without end); seed:
-    of the guest's randomness."""
+    of the guest's randomness; stop: ends it."""
     longest_s = collection.longest_s if longest_s is None else longest_s
     with tempfile.TemporaryDirectory(prefix="testbed-selftest-") as name:
         work, code = pathlib.Path(name) / "work", pathlib.Path(name) / "code"
@@ -112,7 +113,7 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
         shutil.copytree(collection.installed, work / "tests", symlinks=True)
         (work / "tests" / collection.name / test).chmod(0o755)     # tarballs and patches make files without that right
         log = guest.run_briefly(collection.kernel.program, code, [
-            "init.py", collection.name, test, str(longest_s or 1e9)], work, wall_s, _MEMORY_MB, seed)
+            "init.py", collection.name, test, str(longest_s or 1e9)], work, wall_s, _MEMORY_MB, seed, stop)
         output = _text(work / "output.txt")
         if log is None:
             return Result(test, None, 0, output, f"stopped after {wall_s:.0f} s of wall time")

@@ -20,7 +20,8 @@ import concurrent.futures
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from testbed.cli import _shared
@@ -28,7 +29,7 @@ from testbed.core.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from analysis.read.junit import Case
-    from kernel.selftests import Result
+    from kernel.selftests import Collection, Result
 
 HELP = "run a kernel tree's own network tests, in virtual time"
 GROUP = "Run experiments"
@@ -67,24 +68,22 @@ def main(arguments: argparse.Namespace) -> int:
         asked.setdefault(collection, []).extend([pattern] if pattern else [])
     from kernel import KernelError, selftests
     failed, number, cases = 0, 0, list["Case"]()
+    stop = threading.Event()
     try:
         for name, patterns in asked.items():
             collection = selftests.prepare(arguments.kernel, name, _shared.reporter(), arguments.kernel_options)
             for line in collection.not_compiled:
                 print(f"# not compiled: {line}")
-            chosen = selftests.choose(collection, patterns)
-            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-                runs = [(test, [pool.submit(selftests.run, collection, test, arguments.timeout, arguments.seed)
-                                for _ in range(arguments.repeat)]) for test in chosen]
-                for test, futures in runs:
-                    results = [future.result() for future in futures]
-                    number += 1
-                    failed += _tell(number, name, results)
-                    cases.append(_case(name, results))
-                    if arguments.output is not None:
-                        _keep(arguments.output, name, results)
+            for results in _carried_out(arguments, collection, selftests.choose(collection, patterns), stop):
+                number += 1
+                failed += _tell(number, name, results)
+                cases.append(_case(name, results))
+                if arguments.output is not None:
+                    _keep(arguments.output, name, results)
     except KernelError as problem:
         raise EnvironmentProblem(str(problem)) from None
+    finally:
+        stop.set()
     print(f"1..{number}")
     if arguments.junit is not None:
         from analysis.read import junit
@@ -92,6 +91,22 @@ def main(arguments: argparse.Namespace) -> int:
     if failed:
         print(f"testbed: {failed} of {number} tests failed", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _carried_out(arguments: argparse.Namespace, collection: Collection, tests: Sequence[str],
+                 stop: threading.Event) -> Iterator[list[Result]]:
+    """The results of each test, in order; guests end when `stop` is set, as when somebody presses Ctrl-C."""
+    from kernel import selftests
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        try:
+            waiting = [[pool.submit(selftests.run, collection, test, arguments.timeout, arguments.seed, stop)
+                        for _ in range(arguments.repeat)] for test in tests]
+            for futures in waiting:
+                yield [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _tell(number: int, collection: str, results: Sequence[Result]) -> bool:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import threading
 import types
 
 import pytest
@@ -110,7 +111,7 @@ def test_tests_are_chosen_by_patterns(tree):
 def judged(tree, monkeypatch):
     """judged(log, result) -> what becomes of a guest that leaves these."""
     def run(log, said=None, output="1..1\nok 1\n"):
-        def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed):
+        def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed, stop):
             run.words = init
             assert os.access(scratch / "tests/net/toy/first.sh", os.X_OK) and (folder / "init.py").exists()
             (scratch / "output.txt").write_text(output)
@@ -143,3 +144,14 @@ def test_verdicts(judged, log, said, passed, skipped, trouble):
     found = judged(log, said)
     assert (found.passed, found.skipped) == (passed, skipped)
     assert re.search(trouble, found.trouble)
+
+
+def test_a_guest_is_stopped_from_another_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(guest, "command", lambda *_, **__: ["sleep", "60"])
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    assert guest.run_briefly(tmp_path, tmp_path, [], tmp_path, 60, stop=stop) is None
+    monkeypatch.setattr(guest, "command", lambda *_, **__: ["echo", "done"])
+    assert guest.run_briefly(tmp_path, tmp_path, [], tmp_path, 60, stop=threading.Event()) == "done\n"
+    monkeypatch.setattr(guest, "command", lambda *_, **__: ["sleep", "60"])
+    assert guest.run_briefly(tmp_path, tmp_path, [], tmp_path, 0.1) is None

@@ -19,22 +19,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import pathlib
-import resource
-import shutil
 import statistics
-import sys
-import tempfile
-import time
 
+from benchmarks.measuring import Figures, measure
 from testbed import engines
 from testbed.cli._shared import reporter
-from testbed.runs import campaign, run
-from testbed.runs.engine import EngineBase
-from testbed.runs.store import Store
-from testbed.scenario import ccas, scenario
+from testbed.runs import run
+from testbed.scenario import scenario
 
 #: greedy flows at a time: what a packet costs must not depend on it much
 _FLOWS = (10, 100, 500, 1000)
@@ -44,8 +37,6 @@ _COLUMNS = (("virtual s", "virtual_s", ".0f"), ("traffic s", "traffic_s", ".2f")
             ("us/packet", "traffic_us_per_packet", ".1f"), ("us/arrival", "traffic_us_per_arrival", ".1f"),
             ("us CPU/packet", "cpu_us_per_packet", ".1f"),
             ("memory MB", "memory_mb", ".0f"))
-
-Figures = dict[str, float]
 
 
 def main() -> None:
@@ -78,7 +69,7 @@ def main() -> None:
         figures: dict[str, list[Figures]] = {engine_name: [] for engine_name in several}
         for _ in range(arguments.runs):         # in turn, so that what else the machine does meets all of them
             for engine_name, engine in several.items():
-                figures[engine_name].append(_measure(case, engine, [cpus[0]], arguments.cca)[0])
+                figures[engine_name].append(measure(case, engine, [cpus[0]], arguments.cca)[0])
         results[name] = figures
         first = next(iter(figures.values()))
         for engine_name, mine in figures.items():
@@ -89,50 +80,13 @@ def main() -> None:
     if len(cpus) > 1 and len(several) == 1:
         pairs = []
         for _ in range(arguments.runs):
-            one_s = _measure(cases["tmix"], engine, cpus[:1], arguments.cca)[0]["whole_s"]
-            two_s = max(one["whole_s"] for one in _measure(cases["tmix"], engine, cpus[:2], arguments.cca))
+            one_s = measure(cases["tmix"], engine, cpus[:1], arguments.cca)[0]["whole_s"]
+            two_s = max(one["whole_s"] for one in measure(cases["tmix"], engine, cpus[:2], arguments.cca))
             pairs.append(2 * one_s / two_s)
         results["parallel"] = pairs
         print(f"two runs at a time: {statistics.median(pairs):.2f} times the throughput of one")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")
-
-
-def _measure(case: scenario.Scenario, engine: EngineBase, cpus: list[int], cca: str) -> list[Figures]:
-    """Figures of one run on each of `cpus`, at the same time."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="testbed-bench-"))
-    try:
-        with multiprocessing.get_context("fork").Pool(len(cpus), maxtasksperchild=1) as pool:
-            return pool.starmap(_one, [(case, engine, folder, cpu, cca) for cpu in cpus], chunksize=1)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu: int, cca: str) -> Figures:
-    store = Store(folder / f"cpu{cpu}")
-    store.create()
-    subject = ccas.make_ready(ccas.parse(cca)[0], engine, reporter())
-    plan, = campaign.make_plans([({}, case)], [subject], [1], engine, reporter())
-    os.sched_setaffinity(0, {cpu})
-    started = time.monotonic()
-    with store.shared_folder() as shared:
-        outcome = run.execute(run.Job(plan), engine, store, shared, cpu, lambda *_: None)
-    if outcome.error:
-        sys.exit(outcome.error)
-    whole_s = time.monotonic() - started
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run_dir = store.run_dir(plan.id)
-    traffic_s = json.loads((run_dir / "run.json").read_text())["phases_wall_s"]["traffic"]
-    links = json.loads((run_dir / "raw/counters.json").read_text())["drained"]
-    both = links["left_to_right"], links["right_to_left"]
-    packets = sum(link["sent_packets"] for link in both)
-    arrivals = packets + sum(link["dropped_packets"] for link in both)
-    virtual_s = case.timing.duration_us / 1e6
-    own_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"virtual_s": virtual_s, "traffic_s": traffic_s, "speed": virtual_s / traffic_s, "whole_s": whole_s,
-            "traffic_us_per_packet": traffic_s * 1e6 / packets, "traffic_us_per_arrival": traffic_s * 1e6 / arrivals,
-            "cpu_us_per_packet": (used.ru_utime + used.ru_stime) * 1e6 / packets,
-            "memory_mb": max(used.ru_maxrss / 1024, own_mb)}
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 
 Each patch of kernel/patches/speed that the default kernel gets is left out of a kernel of its own, which is built from
 the default one. Runs with all patches and without this one take turns on one CPU. The ratio of their CPU time per
-packet is printed: 1.03 means that runs take 3 % more without the patch. Patches that do not fit without it are left out,
-too, and the build names them.
+packet is printed: 1.03 means that runs take 3 % more without the patch. Patches that do not fit without it are left
+out, too, and the build names them.
 """
 from __future__ import annotations
 

@@ -32,7 +32,12 @@ _MEMORY_MB = 1024
 _USUAL_LONGEST_S = 45
 #: as kselftest has it
 _SKIPPED = 4
+_SCRIPTS = (".sh", ".py", ".pl")
 _TROUBLE = re.compile(r"^(?:\[ *[\d.]+\] )?((?:WARNING|BUG|INFO): .*|Oops.*)", re.M)
+
+
+class NoSuchTest(KernelError):
+    """What was asked for is no collection, or none of its tests."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +70,14 @@ class Result:
         return self.exit_code == 0 and not self.trouble
 
 
-def prepare(spec: str | None, name: str, report: Report, options: Sequence[str] = ()) -> Collection:
-    """Build the kernel that a collection such as net/mptcp asks for, and the collection itself. KernelError."""
+def prepare(spec: str | None, name: str, report: Report, options: Sequence[str] = (),
+            patterns: Sequence[str] = ()) -> Collection:
+    """Build the kernel that a collection such as net/mptcp asks for, and the collection itself. KernelError.
+
+    A pattern that names a script of which the tree has none is refused before anything is built.
+    """
     if not _COLLECTION.fullmatch(name):
-        raise KernelError(f"{name}: a folder of {_FOLDER} expected, such as net/mptcp")
+        raise NoSuchTest(f"{name}: a folder of {_FOLDER} expected, such as net/mptcp")
     if not shutil.which("rsync"):               # what the trees' Makefiles install with
         raise KernelError("to install the tests, first: apt-get install rsync")
     usual = build.ensure(spec, report, options=options)
@@ -76,7 +85,12 @@ def prepare(spec: str | None, name: str, report: Report, options: Sequence[str] 
     if not (folder / "Makefile").is_file():
         known = sorted(str(path.parent.relative_to(usual.source_dir / _FOLDER))
                        for path in (usual.source_dir / _FOLDER).glob("net/**/Makefile"))
-        raise KernelError(f"{name}: {usual.source} has no such tests; of the network it has {', '.join(known)}")
+        raise NoSuchTest(f"{name}: {usual.source} has no such tests; of the network it has {', '.join(known)}")
+    for pattern in patterns:
+        if pattern.endswith(_SCRIPTS) and not any(fnmatch.fnmatchcase(path.name, pattern)
+                                                  for path in (usual.source_dir / _FOLDER).rglob("*.*")):
+            scripts = sorted(path.name for path in folder.iterdir() if path.name.endswith(_SCRIPTS))
+            raise NoSuchTest(f"{name} has no test {pattern}; its scripts are {', '.join(scripts) or 'none'}")
     config = folder / "config"
     kernel = build.ensure(spec, report, options=[*options, _kept(config)]) if config.is_file() else usual
     installed = kernel.program.parent / "selftests" / name.replace("/", "-")
@@ -96,7 +110,7 @@ def choose(collection: Collection, patterns: Sequence[str]) -> list[str]:
     """The tests that any pattern such as tcp_* names; all without patterns. KernelError if one names none."""
     for pattern in patterns:
         if not fnmatch.filter(collection.tests, pattern):
-            raise KernelError(f"{collection.name} has no test {pattern}; it has {', '.join(collection.tests)}")
+            raise NoSuchTest(f"{collection.name} has no test {pattern}; it has {', '.join(collection.tests)}")
     return [test for test in collection.tests
             if not patterns or any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)]
 

@@ -157,10 +157,13 @@ def fetch(spec: str | None, target: pathlib.Path, report: Report, whole: bool = 
 def write_source(spec: str | None, folder: pathlib.Path, report: Report) -> None:
     """Put the pristine source of a version or a tarball into a new folder, for somebody to change. KernelError."""
     if is_tree(spec):
-        raise KernelError(f"--kernel {spec}: is a tree already")
-    if folder.exists():
-        raise KernelError(f"--source {folder}: exists; a new folder expected")
+        raise NoSuchKernel(f"--kernel {spec}: a folder; a version or a tarball expected, whose source is unpacked")
+    if os.path.lexists(folder):
+        raise NoSuchKernel(f"--source {folder}: exists; a new folder expected")
     try:
+        above = next(path for path in folder.absolute().parents if path.exists())
+        if not above.is_dir():
+            raise NoSuchKernel(f"--source {folder}: {above} is a file; a new folder expected")
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
         look_up(spec, report)
         fetch(spec, folder.absolute(), report, whole=True)

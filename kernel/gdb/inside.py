@@ -483,5 +483,5 @@ except (gdb.error, gdb.GdbError) as _problem:
 except Exception:
     traceback.print_exc()
     _FAILED.append(True)
-if _FAILED and not SESSION["asks"]:
+if _FAILED and not (SESSION["asks"] and os.isatty(0)):
     gdb.execute("quit 1")               # without a terminal gdb would end with status 0

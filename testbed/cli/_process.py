@@ -23,8 +23,9 @@ _ENDED_BY: dict[int, str] = {
     signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 _GOES_ON = "finished runs are kept, the same command goes on from here"
 #: errors of packages that must not know the testbed: (module, class, exit code)
-_FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel", "KernelError", 3), ("analysis.read.runs", "AnalysisError", 2),
-            ("traffic", "ParameterError", 2), ("testbed.core.fields", "FieldError", 2))
+_FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel.selftests", "NoSuchTest", 2), ("kernel", "KernelError", 3),
+            ("analysis.read.runs", "AnalysisError", 2), ("traffic", "ParameterError", 2),
+            ("testbed.core.fields", "FieldError", 2))
 _KINDS: dict[int, type[TestbedError]] = {kind.exit_code: kind for kind in (TestbedError, UsageError,
                                                                            EnvironmentProblem)}
 

@@ -17,6 +17,7 @@ import pathlib
 import sys
 
 from testbed.cli import _shared
+from testbed.core.errors import UsageError
 
 HELP = "build the guest kernel, or a module against it"
 GROUP = "Set up and explore"
@@ -24,11 +25,12 @@ GROUP = "Set up and explore"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
-    parser.add_argument("--source", metavar="DIR", type=pathlib.Path, help="only put the pristine source of the kernel "
-                        "into this new folder, for you to change")
-    parser.add_argument("--prune", action="store_true", help="remove cached kernels that no run used for a "
-                        "month, or that no build would make today")
-    parser.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--source", metavar="DIR", type=pathlib.Path, help="only put the pristine source of the kernel "
+                     "into this new folder, for you to change")
+    one.add_argument("--prune", action="store_true", help="remove cached kernels that no run used for a "
+                     "month, or that no build would make today")
+    one.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -38,6 +40,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"{freed >> 20} MB are free now")
         return 0
     if arguments.source is not None:
+        for option, given in (("--hz", arguments.hz), ("--kernel-option", arguments.kernel_options)):
+            if given:
+                raise UsageError(f"{option}: a source has none; give it to the command that builds or runs the tree")
         kernel.write_source(arguments.kernel, arguments.source, _shared.reporter())
         print(f"{arguments.source}: change something, then `testbed run ... --kernel {arguments.source}`")
         return 0

@@ -17,9 +17,7 @@ import argparse
 import pathlib
 import re
 
-from testbed.cli import _shared
-from testbed.core.errors import UsageError
-from testbed.core.files import why_unwritable
+from testbed.cli import _expectations, _shared
 
 HELP = "run packet scripts against the guest kernel"
 GROUP = "Run experiments"
@@ -37,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "before; the larger counts (default: 0)")
     parser.add_argument("--define", action="append", default=[], type=_define, metavar="NAME=VALUE",
                         help="what a name in the scripts stands for; may be repeated")
-    parser.add_argument("--junit", metavar="FILE", help="write the results to this file, too, in the format of JUnit")
+    parser.add_argument("--junit", metavar="FILE", type=pathlib.Path,
+                        help="write the results to this file, too, in the format of JUnit")
     parser.add_argument("--verbose", action="store_true", help="show what scripts print, also of those that pass")
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
 
@@ -49,8 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
                                              ("tolerance_usecs", arguments.tolerance_us),
                                              ("tolerance_percent", arguments.tolerance_percent)) if value is not None}
     sources = [runner.read(file, given, arguments.define) for file in files]
-    if arguments.junit and (reason := why_unwritable(pathlib.Path(arguments.junit).absolute().parent)):
-        raise UsageError(f"--junit: {reason}")
+    _expectations.check(arguments)
     carried_out = runner.runner(_shared.engine_options(arguments), _shared.reporter())
     print("TAP version 13", f"1..{len(sources)}", sep="\n", flush=True)
     outcomes = []
@@ -62,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"# Linux {carried_out.kernel.release}: {len(outcomes) - failed - skipped} of {len(outcomes)} pass, "
           f"{failed} fail, {skipped} skipped")
     if arguments.junit:
-        results.write_junit(pathlib.Path(arguments.junit), outcomes, carried_out.kernel.release)
+        results.write_junit(arguments.junit, outcomes, carried_out.kernel.release)
     return 1 if failed else 0
 
 

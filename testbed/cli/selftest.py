@@ -24,8 +24,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from testbed.cli import _shared
-from testbed.core.errors import EnvironmentProblem, UsageError
+from testbed.cli import _expectations, _shared
+from testbed.core.errors import UsageError
+from testbed.core.files import why_unwritable
 
 if TYPE_CHECKING:
     from analysis.read.junit import Case
@@ -60,18 +61,22 @@ def main(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{name}: 1 or more expected")
     if arguments.timeout is not None and not 0 <= arguments.timeout < 1e9:
         raise UsageError("--timeout: seconds expected, 0 for no limit")
+    _expectations.check(arguments)
     if arguments.output is not None:
+        if reason := why_unwritable(arguments.output):
+            raise UsageError(f"--output {arguments.output}: {reason}")
         arguments.output.mkdir(parents=True, exist_ok=True)
     asked: dict[str, list[str]] = {}
     for word in arguments.tests:
         collection, _, pattern = word.partition(":")
         asked.setdefault(collection, []).extend([pattern] if pattern else [])
-    from kernel import KernelError, selftests
+    from kernel import selftests
     failed, number, cases = 0, 0, list["Case"]()
     stop = threading.Event()
     try:
         for name, patterns in asked.items():
-            collection = selftests.prepare(arguments.kernel, name, _shared.reporter(), arguments.kernel_options)
+            collection = selftests.prepare(arguments.kernel, name, _shared.reporter(), arguments.kernel_options,
+                                           patterns)
             for line in collection.not_compiled:
                 print(f"# not compiled: {line}")
             for results in _carried_out(arguments, collection, selftests.choose(collection, patterns), stop):
@@ -80,8 +85,6 @@ def main(arguments: argparse.Namespace) -> int:
                 cases.append(_case(name, results))
                 if arguments.output is not None:
                     _keep(arguments.output, name, results)
-    except KernelError as problem:
-        raise EnvironmentProblem(str(problem)) from None
     finally:
         stop.set()
     print(f"1..{number}")

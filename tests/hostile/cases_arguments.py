@@ -2,6 +2,8 @@
 """Options whose values are not what was meant."""
 from __future__ import annotations
 
+import pathlib
+
 from tests.hostile.case import SMALL, Case
 
 
@@ -12,6 +14,10 @@ def _run(name: str, says: str, *options: str, code: int = 2, **environment: str)
 
 def _words(name: str, says: str, *words: str, code: int | tuple[int, ...] = 2) -> Case:
     return Case(f"words-{name}", list(words), code, says)
+
+
+def _no_new(work: pathlib.Path) -> None:
+    assert not (work / "new").exists()
 
 
 _EMPTY = "a value expected, not an empty one"
@@ -178,5 +184,24 @@ CASES = [
                                ("tree-no-git", "--tree /usr: no git tree", "/usr"))],
     _words("bisect-metric-missing", "--metric", "bisect", "rtt-fairness", "--good", "a", "--bad", "b", "--tree", "."),
     _words("kernel-nothing", "neither a version", "kernel", "--kernel", "/nonexistent"),
+    *[Case(f"args-kernel-source-and-{option[2:]}", ["kernel", "--source", "new", option, *value], 2, says,
+           environment={"TESTBED_CACHE": "cache"}, after=_no_new)
+      for option, value, says in (("--prune", [], "--prune: not allowed with argument --source"),
+                                  ("--module", ["."], "--module: not allowed with argument --source"),
+                                  ("--hz", ["250"], "--hz: a source has none"),
+                                  ("--kernel-option", ["tun"], "--kernel-option: a source has none"))],
+    Case("args-kernel-prune-and-module", ["kernel", "--prune", "--module", "."], 2, "not allowed with argument --prune",
+         environment={"TESTBED_CACHE": "cache"}),
+    _words("kernel-source-there", r"--source \.: exists; a new folder expected", "kernel", "--source", "."),
+    _words("kernel-source-of-folder", r"--kernel \.: a folder; a version or a tarball expected", "kernel", "--source",
+           "new", "--kernel", "."),
+    Case("args-kernel-source-in-file", ["kernel", "--source", "a/b/c"], 2, "/a is a file; a new folder expected",
+         {"a": ""}),
+    *[_words(f"selftest-{name}", says, "selftest", *words) for name, says, words in (
+        ("outside", r"\.\./etc: a folder of tools/testing/selftests expected", ("../etc",)),
+        ("no-kernel", "--kernel /nonexistent: neither a version", ("net/mptcp", "--kernel", "/nonexistent")),
+        ("junit-folder", r"--junit \.: a folder; a file expected", ("net/mptcp", "--junit", ".")),
+        ("output-is-a-file", "--output /proc/version: /proc/version is not a folder",
+         ("net/mptcp", "--output", "/proc/version")))],
     _words("kernel-module-nothing", "/nonexistent", "kernel", "--module", "/nonexistent", code=3),
 ]

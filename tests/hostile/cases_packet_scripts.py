@@ -37,7 +37,8 @@ CASES = [
         ("tolerance", "a number of microseconds expected", ("--tolerance-us", "-1")),
         ("percent", "a.pkt:1: --tolerance_percent=x", ("--tolerance-percent", "x")),
         ("define", "NAME=VALUE expected", ("--define", "=1")), ("version", "invalid choice", ("--ip-version", "5")),
-        ("junit", "--junit: .* is not a folder", ("--junit", "a.pkt/results.xml")),
+        ("junit", "--junit a.pkt/results.xml: no such folder", ("--junit", "a.pkt/results.xml")),
+        ("junit-folder", r"--junit \.: a folder; a file expected", ("--junit", ".")),
         ("option-of-kernel", "no kernel option", ("--kernel-option", "nosuch")))],
     Case("packet-script-pipe", ["script", "a.pkt"], 2, "a.pkt: not a regular file", prepare=_pipe),
     Case("packet-script-folder", ["script", "a.pkt"], 2, "a.pkt: Is a directory", prepare=_folder)]

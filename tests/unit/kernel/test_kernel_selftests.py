@@ -107,6 +107,13 @@ def test_tests_are_chosen_by_patterns(tree):
         selftests.choose(found, ["first.sh", "thrid.sh"])
 
 
+def test_a_script_that_the_tree_does_not_have_is_refused_before_the_kernel_is_built_for_it(tree):
+    with pytest.raises(selftests.NoSuchTest, match="net/toy has no test thrid.sh; its scripts are first.sh, second.sh"):
+        selftests.prepare("6.12", "net/toy", lambda text: None, (), ["first.sh", "thrid.sh"])
+    assert tree.asked == [[]]                   # only the usual kernel, for the source
+    assert selftests.prepare("6.12", "net/toy", lambda text: None, (), ["f*.sh", "tool"]).tests
+
+
 @pytest.fixture
 def judged(tree, monkeypatch):
     """judged(log, result) -> what becomes of a guest that leaves these."""

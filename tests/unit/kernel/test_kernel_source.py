@@ -137,9 +137,9 @@ def test_a_pristine_source_for_somebody_to_change(tree, tmp_path):
     assert (tmp_path / "new/mine/net/tcp.c").read_text() == "int cwnd = 10;\n"
     assert (tmp_path / "new/mine/.gitignore").read_text() == "*.o\n#\n"
     for spec, folder, said in ((str(tmp_path / "linux.tar"), tmp_path / "new/mine", "exists; a new folder expected"),
-                               (str(tree), tmp_path / "other", "is a tree already"),
+                               (str(tree), tmp_path / "other", "a folder; a version or a tarball expected"),
                                (str(tmp_path / "linux.tar"), tmp_path / "linux.tar/below",
-                                "linux.tar/below: (Not a directory|File exists)")):
+                                "linux.tar/below: .*linux.tar is a file; a new folder expected")):
         with pytest.raises(KernelError, match=said):
             source.write_source(spec, folder, lambda text: None)
 

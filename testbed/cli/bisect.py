@@ -51,6 +51,14 @@ _MOST_TOLD = 20
 _Found = TypeVar("_Found")
 
 
+#: what a packet script has no use for: (option, its name in the arguments, what it is if it is not given)
+_OF_SCENARIOS: tuple[tuple[str, str, object], ...] = (
+    ("--load", "load", None), ("--choose", "choose", []), ("--quick or --smoke", "quick", False),
+    ("--set", "settings", []), ("--margin", "margin", _shared.MARGIN), ("--engine", "engine", engines.DEFAULT),
+    ("--executor", "executor", None), ("--cluster", "cluster", None), ("--jobs", "jobs", None),
+    ("--again", "again", False))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_choice_arguments(parser)
     parser.add_argument("--tree", metavar="DIR", required=True, type=pathlib.Path, help="the git tree; it is only read")
@@ -116,8 +124,13 @@ def _by_script(arguments: argparse.Namespace) -> int:
     for option, value in (("--metric", arguments.metric), ("--by", arguments.by), ("--seeds", arguments.seeds)):
         if value is not None:
             raise UsageError(f"{option} {value}: a packet script passes or fails, and has no metrics and no seeds")
+    for option, name, usual in _OF_SCENARIOS:
+        if getattr(arguments, name) != usual:
+            raise UsageError(f"{option}: only with a scenario, not with a packet script")
     if arguments.module and arguments.cca:
         raise UsageError("--cca: with --module, what is tested is its congestion control")
+    if arguments.module and arguments.paths:
+        raise UsageError("--path: with --module, only commits count that change the module")
     if arguments.kernel and not arguments.module:
         raise UsageError(f"--kernel {arguments.kernel}: the kernels are those of --tree; for a module of it, --module")
     Store(results_dir()).require_writable()

@@ -40,5 +40,12 @@ CASES = [
         ("junit", "--junit a.pkt/results.xml: no such folder", ("--junit", "a.pkt/results.xml")),
         ("junit-folder", r"--junit \.: a folder; a file expected", ("--junit", ".")),
         ("option-of-kernel", "no kernel option", ("--kernel-option", "nosuch")))],
+    *[Case(f"packet-script-bisect-{option[2:]}", ["bisect", "a.pkt", "--tree", ".", "--good", "a", "--bad", "b", option,
+                                                  *value], 2, f"{option}.*: (only with a scenario|a packet script)",
+           {"a.pkt": _GOOD})
+      for option, value in (("--load", ["60"]), ("--choose", ["a=b"]), ("--quick", []), ("--set", ["a=b"]),
+                            ("--margin", ["9%"]), ("--engine", ["ns3"]), ("--executor", ["local"]),
+                            ("--cluster", ["local"]), ("--jobs", ["1"]), ("--again", []), ("--seeds", ["3"]),
+                            ("--metric", ["goodput"]), ("--by", ["crash"]))],
     Case("packet-script-pipe", ["script", "a.pkt"], 2, "a.pkt: not a regular file", prepare=_pipe),
     Case("packet-script-folder", ["script", "a.pkt"], 2, "a.pkt: Is a directory", prepare=_folder)]

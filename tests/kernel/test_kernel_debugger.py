@@ -97,6 +97,7 @@ def test_calls_of_a_function(results):
 
 @pytest.mark.parametrize("where, commands, message", [
     ("1s tcp_no_such_function", "", 'Function "tcp_no_such_function" not defined'),
+    ("tcp_no_such_function", None, 'Function "tcp_no_such_function" not defined'),      # nobody is there to be asked
     ("4.9s tcp_enter_recovery", "", "the run ended and did not come there"),
     ("1s", "print no_such_word\n", "No symbol"),
     ("1s", "until-time 0.5\n", "it is 1.000000000 s already"),

@@ -197,7 +197,7 @@ class Engine(KernelEngine):
     def debug(self, stop: object) -> None:
         assert isinstance(stop, kernel.Stop)
         if why := debugger.missing():
-            raise EnvironmentProblem(f"--gdb: {why}")
+            raise EnvironmentProblem(f"--gdb, --function-trace: {why}")
         self._stop = stop
 
     def _talk(self, pid: int, stop: kernel.Stop, job: Job, work_dir: pathlib.Path,

@@ -100,7 +100,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         if "," in spec:
             raise UsageError(f"{option} {spec}: one kernel expected, whose name has no comma")
     if os.path.realpath(arguments.kernel) == os.path.realpath(arguments.base):
-        raise UsageError(f"--kernel and --base are both {arguments.base}")
+        raise UsageError(f"--kernel and --base are both {arguments.base}; two different kernels expected")
     Store(results_dir()).require_writable()
     typed = _command(arguments)
     base, other = _kernels.names([arguments.base, arguments.kernel])

@@ -167,10 +167,10 @@ def _own_cca(source: Source) -> str:
 
 
 def runner(options: dict[str, object], report: Report) -> Runner:
-    """A Runner for the kernel of these options of the engine uml, built if need be. EnvironmentProblem."""
+    """A Runner for the kernel of these options of the default engine, built if need be. EnvironmentProblem."""
     if importlib.util.find_spec("scapy") is None:
         raise EnvironmentProblem("scapy is missing, which makes and reads packets: apt-get install python3-scapy")
-    engine = engines.load("uml", options)
+    engine = engines.load(engines.DEFAULT, options)
     engine.require(KERNEL_OPTIONS)
     spec, hz = options.get("kernel"), options.get("hz", kernel.USUAL_HZ)
     return Runner(engine, report, str(spec) if spec else None, int(str(hz)), engine.options["kernel_options"])

@@ -105,7 +105,7 @@ def log(tmp_path_factory):
     (folder / "Makefile").write_text("obj-m := memory.o\n")
     (folder / "memory.c").write_text(SOURCE)
     built = kernel.ensure()
-    module = kernel.build_module_for(built, folder, print, lambda file: [])
+    module = kernel.build_module_for(built, folder, print, lambda files: [[] for _ in files])
     logs.append(module_builds.load_and_unload(built, [module.file], folder)[1])
     return logs[0]
 

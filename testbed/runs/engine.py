@@ -229,7 +229,8 @@ class EngineBase(abc.ABC):
 
     def debug(self, stop: object) -> None:
         """Let gdb have its next run, the only one at that time. stop: a kernel.Stop. UsageError if it cannot."""
-        raise UsageError(f"--gdb, --function-trace: engine {self.name} has no kernel in a process of its own; the default engine has")
+        raise UsageError(f"--gdb, --function-trace: engine {self.name} has no kernel in a process of its own; the "
+                         "default engine has")
 
     def shell(self, scenario: Resolved, variants: Sequence[Variant], session: Mapping[str, object]) \
             -> bool:

@@ -57,7 +57,8 @@ def testbed(folder, monkeypatch, capsys):
 
 
 def test_queries(testbed):
-    table, as_csv, as_json = [testbed(words) for words in documented("howto/queries.md", "runs query")]
+    table, as_csv, as_json, counters = [testbed(words) for words in documented("howto/queries.md", "runs query")]
+    assert "TcpRetransSegs" in counters
     assert table.startswith("4 runs: ") and "throughput" in table and "_p95" in table
     rows = list(csv.DictReader(io.StringIO(as_csv)))
     assert [row["load"] for row in rows] == ["85", "85"] and all(float(row["throughput_mean:left_to_right"]) > 0

@@ -109,13 +109,16 @@ def _build_tree(tree: pathlib.Path, target: pathlib.Path, report: Report, hz: in
     """Build a tree that may change, from what its last build left."""
     name = hashlib.sha256("\0".join([os.fspath(tree), str(hz), *options]).encode(errors="surrogateescape")).hexdigest()
     folder = WorkFolder(sources.cache_dir() / TREES / name[:16])
+
+    def fill(copy: pathlib.Path, patched: Sequence[str]) -> None:
+        tree_copy.follow(tree, copy, folder.folder / "copied.json", patched)
+
     with make.lock(report, folder.folder.name):
         if folder.at == target.name and _load(target, ""):
             return                             # somebody else has built it meanwhile
         report(f"copying what changed in {tree}" if folder.build.exists() else f"copying {tree}")
         try:
-            version = folder.fetch(lambda copy, anew: tree_copy.follow(tree, copy, folder.folder / "copied.json", anew),
-                                   report, options)
+            version = folder.fetch(fill, report, options)
         except KernelError as problem:
             raise KernelError(f"{tree}: {problem}") from None
         with nearest(version, hz, options, folder.build.exists()) as base:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-#: TCP_CA_NAME_MAX: struct tcp_congestion_ops has the name in an array of so many bytes
+#: the length of a congestion control's name, with its final zero (TCP_CA_NAME_MAX)
 _CA_NAME_BYTES = 16
 #: bytes that a module's own name may have
 _MODULE_NAME_BYTES = 56

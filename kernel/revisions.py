@@ -40,7 +40,7 @@ def build(commit: str, check_out: Callable[[pathlib.Path], None], folder: pathli
     with make.lock(report, folder.name):
         report(f"checking out {commit[:12]}")
         try:
-            version = work.fetch(lambda tree, anew: check_out(tree), report, options)
+            version = work.fetch(lambda tree, patched: check_out(tree), report, options)
         except KernelError as problem:
             raise KernelError(f"{commit[:12]}: {problem}") from None
         target = builds.build_dir_of(f"commit-{commit[:16]}", version, hz, options)

@@ -19,11 +19,11 @@ _MADE_FOLDERS = re.compile(r"\.git|include/(config|generated)|arch/[^/]+/include
 _BUILT_IN_PLACE = (".config", "include/config", "arch/um/include/generated", "arch/x86/include/generated")
 
 
-def follow(tree: pathlib.Path, copy: pathlib.Path, record: pathlib.Path, anew: Collection[str]) -> None:
+def follow(tree: pathlib.Path, copy: pathlib.Path, record: pathlib.Path, patched: Collection[str]) -> None:
     """Make the folder `copy` what `tree` is, without what no guest kernel is built from.
 
-    record: a file that says of which size and time every file was when it was copied; anew: paths that are copied in
-    any case. A file of the same content keeps its time in the copy.
+    record: a file with the size and the time that each file had when it was copied. patched: paths that patches have
+    changed in the copy; they are copied again in any case. A file of the same content keeps its time in the copy.
     """
     known = _read(record)
     found: dict[str, tuple[int, int]] = {}
@@ -33,7 +33,8 @@ def follow(tree: pathlib.Path, copy: pathlib.Path, record: pathlib.Path, anew: C
         except OSError:                             # git still has it, the folder does not
             continue
         found[name] = status.st_size, status.st_mtime_ns
-        if known.get(name) != found[name] or name in anew or not os.path.lexists(copy / name):
+        is_same = known.get(name) == found[name] and os.path.lexists(copy / name)
+        if name in patched or not is_same:
             _copy(tree / name, copy / name)
     record.unlink(missing_ok=True)
     _remove_others(copy, found)

@@ -29,8 +29,8 @@ BUILD, _AT, _PATCHED = "build", "at", "patched"
 #: what of a build names its folders in full
 _NAMES_FOLDERS = ("**/.*.cmd", "**/*.d", "Makefile")
 
-#: fill(tree, anew): makes the folder that of the source, and leaves alone what is the same; anew: paths that patches
-#: may have changed
+#: fill(tree, patched): writes the source into the folder, and leaves files alone that are the same; patched: paths that
+#: patches may have changed
 Fill = Callable[[pathlib.Path, Sequence[str]], None]
 
 
@@ -66,10 +66,10 @@ class WorkFolder:
         """Fill and patch the tree -> its version. KernelError if it is no kernel tree or patches do not fit."""
         (self.folder / _AT).unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        anew = sorted({*patching.touched(), *self._patched_before()})
-        before = {path: _content(self.tree / path) for path in anew}
-        (self.folder / _PATCHED).write_text("\n".join(anew), encoding="utf-8")
-        fill(self.tree, anew)
+        patched = sorted({*patching.touched(), *self._patched_before()})
+        before = {path: _content(self.tree / path) for path in patched}
+        (self.folder / _PATCHED).write_text("\n".join(patched), encoding="utf-8")
+        fill(self.tree, patched)
         version = sources.tree_version(self.tree)
         if version is None:
             raise KernelError("no kernel tree")

@@ -24,7 +24,7 @@ from traffic.greedy.orders import socket_programs
 from traffic.workload import routes
 from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared
 
-__all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "foreign_sockets", "prepare", "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -75,6 +75,11 @@ def ccas(section: Section) -> list[str]:
 def uses_ccas(section: Section) -> bool:
     """Whether a congestion control of the component makes a difference to its flows."""
     return any(one.transport == "tcp" and one.cca is None for one in section.flows)
+
+
+def foreign_sockets(_section: Section) -> str:
+    """Programs of ours open all sockets."""
+    return ""
 
 
 def bulk_routes(section: Section, network: Network) -> list[routes.Route]:

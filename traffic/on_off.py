@@ -30,7 +30,8 @@ from traffic.greedy.orders import socket_programs
 from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
-__all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "prepare", "uses_ccas", "validate"]
+__all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "foreign_sockets", "prepare", "uses_ccas",
+           "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -75,6 +76,11 @@ class Section:
 def uses_ccas(section: Section) -> bool:
     """Whether a congestion control makes a difference to its flows."""
     return section.transport == "tcp"
+
+
+def foreign_sockets(_section: Section) -> str:
+    """Programs of ours open all sockets."""
+    return ""
 
 
 def bulk_routes(section: Section, network: Network) -> list[routes.Route]:

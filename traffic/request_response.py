@@ -30,7 +30,7 @@ from traffic.replay.plan import write_plan
 from traffic.workload import draws, routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "foreign_sockets", "prepare", "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -70,6 +70,11 @@ class Section:
 def _routes(section: Section, network: Network) -> list[routes.Route]:
     """Of each path, from the client."""
     return routes.find(network, section.paths) if section.paths else routes.routes(network)[:1]
+
+
+def foreign_sockets(_section: Section) -> str:
+    """Programs of ours open all sockets."""
+    return ""
 
 
 def validate(section: Section, component: Component, network: Network, timing: Timing) -> None:

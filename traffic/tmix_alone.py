@@ -29,7 +29,7 @@ from traffic.replay.component import Plans, collect, plan_name
 from traffic.tmix import scenario as tmix
 from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, component_seed
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "foreign_sockets", "inputs", "prepare", "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -64,6 +64,11 @@ class Section:
 def inputs(section: Section) -> dict[str, str]:
     """{path: sha256} of the vector files."""
     return tmix.inputs(section.of)
+
+
+def foreign_sockets(_section: Section) -> str:
+    """Programs of ours open all sockets."""
+    return ""
 
 
 def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:

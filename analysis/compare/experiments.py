@@ -188,7 +188,8 @@ def _facts(run: Run) -> dict[tuple[str, str], str]:
     found.update({("scenario", name): value for name, value in flatten(scenario).items()})
     for variant in run.variants:
         facts = {"kernel_cca": variant.kernel_cca, "module_sha256": variant.module_sha256, "sysctls": variant.sysctls,
-                 "parameters": variant.parameters}
+                 "parameters": variant.parameters,
+                 "socket_options": {option.name: option.value for option in variant.socket_options}}
         found.update({("congestion control", f"{variant.name}: {name}"): value
                       for name, value in flatten(facts).items()})
     for path, digest in run.plan.inputs.items():

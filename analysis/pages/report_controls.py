@@ -56,6 +56,7 @@ def _control(variant: Variant, observed: dict[str, dict[str, str]]) -> Control:
     own = {name: str(value) for name, value in variant.parameters.items()}
     values = next((v for name, v in observed.items() if name.endswith(variant.kernel_cca)), own)
     settings += [f"{name}={value}" for name, value in values.items()]
+    settings += [f"{option.name}={option.value}" for option in variant.socket_options]
     what = ". ".join(text for text in (variant.title, variant.source) if text)
     digest = variant.module_sha256
     return Control(variant.name, what, variant.kernel_cca, " ".join(settings),

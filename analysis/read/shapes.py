@@ -95,8 +95,11 @@ AMOUNT = Number(0, 1e18)
 SHA256 = TEXT
 
 _TIMING = Object({"prefill_us": TIME_US, "warmup_us": TIME_US, "duration_us": TIME_US})
+_SOCKET_OPTION = Object({"name": TEXT, "level": COUNT, "number": COUNT,
+                         "value": Number(-2**31, 2**32 - 1, whole=True)})
 _VARIANT = Object({"name": TEXT, "kernel_cca": TEXT, "title?": Maybe(TEXT), "source?": Maybe(TEXT),
-                   "sysctls?": Values(ANYTHING), "parameters?": Values(ANYTHING), "module_sha256?": Maybe(TEXT),
+                   "sysctls?": Values(ANYTHING), "parameters?": Values(ANYTHING),
+                   "socket_options?": Each(_SOCKET_OPTION), "module_sha256?": Maybe(TEXT),
                    "under_test?": FLAG})
 _PROBE = Object({"interval_us?": Maybe(COUNT), "edge_interval_us?": Maybe(COUNT), "hosts?": Each(TEXT)})
 _LABELS = Object({"name?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),

@@ -39,6 +39,8 @@ _LAG, _SEGMENTS, _DEVIATIONS = 0.05, 1.0, 4
 _ROUND_TRIPS, _BEHIND = 20, 16
 #: with less in flight a loss may bring no acknowledgement that tells of it: the sender waits for its timer
 _LEAST_WINDOW = 5
+#: level and number of SO_MAX_PACING_RATE, in bytes per second
+_MOST_PACING_RATE = (1, 47)
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -47,6 +49,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None:
         return                                  # of samples that are missing other checks complain
     modules = {variant.name for variant in evidence.variants if variant.module_sha256}
+    most_bps = {variant.name: 8.0 * option.value for variant in evidence.variants for option in variant.socket_options
+                if (option.level, option.number) == _MOST_PACING_RATE}
     paced = {link.name for link in evidence.network.links if queues.traits(link).paces}
     of_end, problems, judged = by_end(samples, flows), 0, 0
     for flow in flows:
@@ -63,7 +67,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if sack(flow, evidence) and flow.hops[0] not in paced:
             found += _little(of)
         if flow.cca in OF_WINDOWS and flow.variant not in modules:
-            found += [*_paced(of, _ratios(flow.sender, evidence)), *_filled(flow, of, evidence)]
+            limit_bps = most_bps.get(flow.variant or "", math.inf)
+            found += [*_paced(of, _ratios(flow.sender, evidence), limit_bps), *_filled(flow, of, evidence, limit_bps)]
         for level, problem in found:
             problems += 1
             yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow.flow}: {problem}")
@@ -119,13 +124,13 @@ def _little(of: Columns) -> Iterator[tuple[str, str]]:
                           f"what was delivered per round trip ({allowed * each:.1f} more or less allowed)")
 
 
-def _paced(of: Columns, ratios: tuple[float, float]) -> Iterator[tuple[str, str]]:
-    """The pacing rate that TCP computes of window and round trip (tcp_update_pacing_rate)."""
+def _paced(of: Columns, ratios: tuple[float, float], limit_bps: float) -> Iterator[tuple[str, str]]:
+    """The pacing rate that TCP computes of window and round trip (tcp_update_pacing_rate), or the most it may be."""
     steady = (of["ca_state"] == _OPEN) & (of["unacked"] <= of["cwnd"])
     if steady.sum() < _LEAST_SAMPLES:
         return
     share = np.where(of["cwnd"] < of["ssthresh"] // 2, *ratios)
-    rate_bps = share * of["cwnd"] * of["mss"] * 8e6 / of["srtt_us"]
+    rate_bps = np.minimum(share * of["cwnd"] * of["mss"] * 8e6 / of["srtt_us"], limit_bps)
     wrong = steady & (np.abs(of["pacing_rate_bps"] / rate_bps - 1) > _DIVISION + 1 / of["srtt_us"])
     if wrong.sum() > _CHANGED * steady.sum():
         row = int(np.argmax(wrong))
@@ -134,15 +139,16 @@ def _paced(of: Columns, ratios: tuple[float, float]) -> Iterator[tuple[str, str]
                           f"instead of {rate_bps[row] / 1e6:.3f} {_at(of, wrong)}")
 
 
-def _filled(flow: Flow, of: Columns, evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """A sender has its window in flight, unless its program, the receiver's window, its buffer or its own device is the
-    limit. Beyond the window is what a smaller one has left."""
+def _filled(flow: Flow, of: Columns, evidence: Evidence, limit_bps: float) -> Iterator[tuple[str, str]]:
+    """A sender has its window in flight, unless its program, the receiver's window, its buffer, its own device or its
+    most pacing rate is the limit. Beyond the window is what a smaller one has left."""
     links = {link.name: link for link in evidence.network.links}
     hops = [links[name] for name in flow.hops if name in links]
     if len(hops) < len(flow.hops) or queues.traits(hops[0]).paces or len(hops) > 1 and varying.least(
             hops[0], "rate_bps") <= min(varying.most(hop, "rate_bps") for hop in hops[1:]):
         return                                  # what waits in its own device the kernel keeps small
-    free = (of["ca_state"] == _OPEN) & (of["app_limited"] == 0) & (of["t_us"] < flow.stop_us)
+    free = (of["ca_state"] == _OPEN) & (of["app_limited"] == 0) & (of["t_us"] < flow.stop_us) \
+        & (of["pacing_rate_bps"] < limit_bps)
     for limit in ("rwnd_limited_us", "sndbuf_limited_us"):
         free[1:] &= np.diff(of[limit]) == 0
     free[:1] = False

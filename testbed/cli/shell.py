@@ -52,6 +52,10 @@ def main(arguments: argparse.Namespace) -> int:
     if ready.broken:
         raise RunFailed(f"not opened: {', '.join(ready.broken)} cannot be used")
     variants = [record for subject in ready.subjects for record in subject.record()]
+    for variant in variants:
+        if variant.socket_options:
+            raise UsageError(f"--cca: {variant.name} sets {', '.join(one.name for one in variant.socket_options)}, and "
+                             "programs that you start here open their sockets themselves")
     names = [variant.name for variant in variants]
     for name in names:
         if names.count(name) > 1:

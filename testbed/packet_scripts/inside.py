@@ -33,10 +33,19 @@ class ScriptOrder(Record):
     defines: list[tuple[str, str]]
 
 
+class SocketOption(Record):
+    """An integer that all sockets of TCP are given, as setsockopt() gets it."""
+    name: str
+    level: int
+    number: int
+    value: int
+
+
 class Job(Record):
     """What a guest is to do. folders: on the host; ticks_per_s: of the kernel; cca: of all sockets, "" the usual."""
     scripts = ListOf(ScriptOrder)
     modules = ListOf(ModuleOrder, ())
+    socket_options = ListOf(SocketOption, ())
     folders: list[str]
     ticks_per_s: int
     cca: str
@@ -66,7 +75,8 @@ def carry_out(job: Job, place: int) -> dict[str, object]:
     result: dict[str, object] = {"ok": True}
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            interpreter = Interpreter(script, job.cca, job.ticks_per_s)
+            interpreter = Interpreter(script, job.cca, job.ticks_per_s, [
+                (option.name, option.level, option.number, option.value) for option in job.socket_options])
             interpreter.run()
         except Failed as problem:
             result = {"ok": False, "line": problem.event.line, "what": problem.what, "event": problem.event.text,

@@ -14,10 +14,11 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from testbed.packet_scripts import options as tcp_options, packets, tcp_info
@@ -80,7 +81,10 @@ class _Blocking(threading.Thread):
 class Interpreter:
     """One script in the network namespace of this process."""
 
-    def __init__(self, script: Script, cca: str, ticks_per_s: int) -> None:
+    def __init__(self, script: Script, cca: str, ticks_per_s: int,
+                 socket_options: Sequence[tuple[str, int, int, int]] = ()) -> None:
+        """cca, socket_options (name, level, number, value): that all sockets of TCP have from the first."""
+        self._socket_options = socket_options
         self._script, self._cca, self._ticks_per_s = script, cca, ticks_per_s
         self._options: Options = script.options
         self._device = Device()
@@ -431,11 +435,8 @@ class Interpreter:
         if call.name == "socket":
             self._last_socket, self._current = name, None
             with self._socket(name) as there:
-                if self._cca and there and there.type == socket.SOCK_STREAM:
-                    try:
-                        there.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, self._cca.encode())
-                    except OSError as problem:
-                        raise Failed(event, f"the kernel gives no socket {self._cca}: {problem.strerror}") from None
+                if there and there.type == socket.SOCK_STREAM:
+                    self._set_up(event, there)
         elif call.name.startswith("accept"):
             with self._socket(name) as there:
                 try:
@@ -445,6 +446,19 @@ class Interpreter:
             for connection in self._connections:
                 if connection.ends.remote_port == port:
                     connection.fd = name
+
+    def _set_up(self, event: Event, there: socket.socket) -> None:
+        """Give a socket what all have: the congestion control, then its options."""
+        try:
+            if self._cca:
+                there.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, self._cca.encode())
+        except OSError as problem:
+            raise Failed(event, f"the kernel gives no socket {self._cca}: {problem.strerror}") from None
+        for name, level, number, value in self._socket_options:
+            try:
+                there.setsockopt(level, number, (value % 2**32).to_bytes(4, sys.byteorder))
+            except OSError as problem:
+                raise Failed(event, f"socket option {name} = {value}: {problem.strerror}") from None
 
     def _note_call(self, call: Call, result: int) -> None:
         if call.name == "close" and result >= 0:

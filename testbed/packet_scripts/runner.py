@@ -131,6 +131,7 @@ class Runner:
                             "parameters": " ".join(f"{key}={value}" for key, value in variant.parameters.items())})
         write_json(code / "job.json", {
             "ticks_per_s": self.kernel.hz, "cca": variant.kernel_cca if variant else "", "modules": modules,
+            "socket_options": [dataclasses.asdict(one) for one in (variant.socket_options if variant else ())],
             "sysctls": dict(variant.sysctls) if variant else {}, "folders": list(folders),
             "scripts": [{"file": str(source.path), "text": source.text, "given": dict(source.given),
                          "defines": [list(pair) for pair in source.defines],

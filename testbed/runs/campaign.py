@@ -98,6 +98,7 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
             for subject in subjects:
                 variants = _merge(subject, others)
                 _check_hosts(scenario, [*subject.variants, *others])
+                _check_sockets(scenario, variants)
                 plans.append(Plan(
                     scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
                     engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
@@ -129,6 +130,14 @@ def _check_hosts(scenario: Scenario, variants: Sequence[ccas.Variant]) -> None:
         if wrong := ccas.contradiction(variant, scenario.hosts, given):
             field, message = wrong
             raise scenario.error(f"hosts.{field}", message)
+
+
+def _check_sockets(scenario: Scenario, variants: Sequence[Variant]) -> None:
+    """ScenarioError if a variant sets options of sockets that programs of others open."""
+    try:
+        traffic.check_socket_options(scenario.traffic, variants)
+    except FieldError as problem:
+        raise scenario.error(problem.inside("traffic").field, str(problem)) from None
 
 
 def _fixed_variants(scenarios: Sequence[Scenario], subjects: Sequence[ccas.Subject], engine: EngineBase,

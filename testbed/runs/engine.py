@@ -173,9 +173,11 @@ class EngineBase(abc.ABC):
     def refusal(self, variant: Variant) -> str:
         """Why it cannot run a variant though it has its CCA; '' if it can.
 
-        What has no kernel sets neither sysctls nor parameters of modules, unless it says here that it does.
+        What has no kernel sets neither sysctls nor parameters of modules nor socket options, unless it says here that
+        it does.
         """
-        settings = [] if self.capabilities.kernel else [*variant.sysctls, *variant.parameters]
+        settings = [] if self.capabilities.kernel else [
+            *variant.sysctls, *variant.parameters, *(option.name for option in variant.socket_options)]
         return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
     def cannot(self, plan: Plan) -> FieldError | None:

@@ -27,6 +27,8 @@ DEFAULT_ENGINE = "uml"
 _ID_DIGITS = 16
 #: what of a variant decides its bytes; titles, sources and paths do not
 _DECISIVE = ("name", "kernel_cca", "sysctls", "parameters", "module_sha256", "under_test")
+#: the same, left out where there is none: older plans do not have it
+_DECISIVE_IF_ANY = ("socket_options",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +53,9 @@ class Plan:
         """Hash of everything but the labels."""
         decisive = self.record(with_id=False)
         del decisive["labels"]
-        decisive["variants"] = [{key: vars(variant).get(key) for key in _DECISIVE} for variant in self.variants]
+        decisive["variants"] = [{**{key: vars(variant).get(key) for key in _DECISIVE},
+                                 **{key: vars(variant)[key] for key in _DECISIVE_IF_ANY if vars(variant).get(key)}}
+                                for variant in self.variants]
         return digest(decisive)[:_ID_DIGITS]
 
     @property

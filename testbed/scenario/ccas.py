@@ -9,7 +9,7 @@
     new=./tcp_mine.c    any of them under a name of one's own, its label
 
 A CCA is a congestion control as the kernel names it. A variant is a CCA with the settings (sysctls,
-module parameters) that make it what its name says. A subject is what one entry of `--cca` names: one
+module parameters, socket options) that make it what its name says. A subject is what one entry of `--cca` names: one
 variant, or several that take turns. In parameters, `{bottleneck_bps}`, `{bottleneck_kbps}` and
 `{bottleneck_mbps}` stand for the rate of the bottleneck of the variant's flows.
 """
@@ -25,11 +25,13 @@ from testbed import PROJECT_DIR
 from testbed.core import guesses
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.yaml_file import YamlFile
+from testbed.scenario import socket_options
+from testbed.scenario.socket_options import SocketOption
 from topologies.links import end_hosts
 from traffic.workload import records
 
 CCA_DIR = PROJECT_DIR / "ccas"
-_SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
+_SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "socket_options", "later_kernels"}
 # names become parts of paths
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -111,6 +113,7 @@ class Variant:
     module: str | None = None
     sysctls: dict[str, int | str] = dataclasses.field(default_factory=dict)
     parameters: dict[str, int | str] = dataclasses.field(default_factory=dict)
+    socket_options: tuple[SocketOption, ...] = ()
     module_sha256: str | None = None
     # ((major, minor), title): what it is from that kernel on
     later_title: tuple[tuple[int, ...], str] | None = None
@@ -187,7 +190,7 @@ def load(path: str | pathlib.Path) -> Variant:
     return Variant(path.stem, kernel_cca, str(tree.get("title", "")), str(tree.get("source", "")),
                    str(module) if module else None, cast(dict[str, int | str], dict(sysctls)),
                    {k: _plain(v) for k, v in cast(dict[str, int | str], parameters).items()},
-                   later_title=_later_title(file))
+                   socket_options.read(file), later_title=_later_title(file))
 
 
 def _later_title(file: YamlFile) -> tuple[tuple[int, ...], str] | None:

@@ -7,6 +7,7 @@ import socket
 import struct
 
 from testbed.core import ip
+from traffic.io import sockets
 from traffic.io.clock import now_ns
 from traffic.io.payload import PERIOD, Pattern, Tally, differs, phase
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         address: str
         port: int
         cca: str | None
+        options: list[tuple[str, int, int, int]]
         start_us: int
         stop_us: int
         peer: str
@@ -166,6 +168,7 @@ def listen(flow: Order) -> socket.socket:
     listener = socket.socket(ip.family(flow["address"]))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _set_cca(listener, flow)
+    _set_options(listener, flow)
     _set_segment(listener, flow)
     if "window_bytes" in flow:
         # a buffer that was set keeps the kernel from tuning it, and the window with it
@@ -180,6 +183,7 @@ def sender(flow: Order) -> socket.socket:
     """A socket of the sender, with its options, that is not connected."""
     connection = socket.socket(ip.family(flow["address"]))
     _set_cca(connection, flow)
+    _set_options(connection, flow)
     _set_segment(connection, flow)
     if "sequence_start" in flow:
         _choose_sequence(connection, flow["sequence_start"])
@@ -195,6 +199,16 @@ def _set_cca(connection: socket.socket, flow: Order) -> None:
     except OSError as problem:
         raise OSError(problem.errno,
                       f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
+
+
+def _set_options(of: socket.socket, flow: Order) -> None:
+    """The options of its variant; what a listener has, its connections have, too."""
+    for name, level, number, value in flow.get("options", ()):
+        try:
+            of.setsockopt(level, number, struct.pack("=I", value % (1 << 32)))
+        except OSError as problem:
+            raise OSError(problem.errno, sockets.refused_option(
+                name, value, f"flow {flow['flow']}", problem.errno)) from None
 
 
 def _set_segment(of: socket.socket, flow: Order) -> None:

@@ -47,6 +47,8 @@ def tcp_jobs(flows: Sequence[Flow], more: Mapping[int, Mapping[str, object]],
         order: dict[str, object] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport, **(of_both or {})}
         if flow.bytes is not None:
             order["bytes"] = flow.bytes
+        if flow.socket_options:
+            order["options"] = flow.socket_options
         jobs.setdefault(flow.receiver, {"receive": [], "send": []})["receive"].append(
             {**order, "cca": flow.receiver_cca, **(of_receivers or {}).get(flow.flow, {})})
         jobs.setdefault(flow.sender, {"receive": [], "send": []})["send"].append(

@@ -120,6 +120,11 @@ def validate(section: Section, component: Component, network: Network, timing: T
                                         f"{timing.duration_us / 1e6:g} s")
 
 
+def foreign_sockets(section: Section) -> str:
+    """The field by which a program opens its sockets that sets no options of variants."""
+    return "" if section.tool == "sockets" else "tool"
+
+
 def bulk_routes(section: Section, network: Network) -> list[routes.Route]:
     return routes.find(network, section.paths)
 

@@ -169,6 +169,11 @@ def set_option(fd: int, level: int, name: int, value: int) -> int:
     return 0 if _setsockopt(fd, level, name, _option_at, 4) == 0 else -_errno()
 
 
+def refused_option(name: str, value: int, whose: str, error: int | None) -> str:
+    """What is said of a socket option of a variant that the kernel refuses."""
+    return f"socket option {name} = {value} of {whose}: {os.strerror(error or 0)}"
+
+
 def choose_cca(fd: int, name: str) -> int:
     """Choose the congestion control of a socket, or of what a listener accepts."""
     value = ctypes.create_string_buffer(name.encode())

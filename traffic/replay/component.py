@@ -43,7 +43,8 @@ def prepare(component: Component, flows: list[Flow], context: Context, plans: Pl
                 ("initiator", flow.sender, flow.src, flow.dst, flow.sender_cca)):
             endpoints.setdefault(node, []).append({
                 "flow": flow.flow, "source": flow.source, "role": role, "plan": f"{context.guest_dir}/{plan}",
-                "local": local, "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca})
+                "local": local, "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca,
+                **({"options": flow.socket_options} if flow.socket_options else {})})
     programs = []
     # servers first: every program is ready before any starts, but logs read better
     for node in sorted(endpoints, key=lambda n: (endpoints[n][0]["role"] != "acceptor", n)):

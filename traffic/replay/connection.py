@@ -71,6 +71,8 @@ class Connection:
             error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
         if not error and end.cca:
             error = choose_cca(fd, end.cca)
+        for _, level, number, value in end.socket_options:
+            error = error or set_option(fd, level, number, value)
         error = error or bind(fd, end.local_ip, end.port_of(index))
         if not error:
             error = connect(fd, end.peer_ip, end.port)

@@ -10,16 +10,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from array import array
 
 from traffic.io.clock import DEVICE, OFFSET_NS
 from traffic.io.payload import Pattern
 from traffic.io.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
 from traffic.io.uring import Ring, may_ask, run_signal_handlers
 from traffic.replay.endpoint import End, listener
-
-TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
-if TYPE_CHECKING:
-    from array import array
 
 #: the library beside this file
 LIBRARY = "core.so"
@@ -52,8 +49,8 @@ class _End(ctypes.Structure):
     _fields_ = [
         *_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
                 "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
-                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
-                "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
+                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "options", "n_options", "listener",
+                "checked_bytes", "unchecked_bytes", "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
         ("ccas", _Cca * _MOST_CCAS)]
 
 
@@ -151,7 +148,8 @@ class CoreLoop:
     def _shared_end(self, end: End) -> _End:
         cca = ctypes.create_string_buffer(end.cca.encode()) if end.cca else None
         addresses = [ctypes.create_string_buffer(ip, len(ip)) for ip in (end.local_ip, end.peer_ip)]
-        self._kept += [cca, *addresses]
+        options = array("q", (number for _, *numbers in end.socket_options for number in numbers))
+        self._kept += [cca, options, *addresses]
         mss_own, mss_peer = end.options.mss or (None, None)
         return _End(
             initiates=end.initiates, connections=len(end.start_us), shares_ports=end.shares_ports, wraps=end.wraps,
@@ -160,6 +158,7 @@ class CoreLoop:
             windows=_at(end.options.windows if end.options.limit_windows else None),
             local_ip=ctypes.addressof(addresses[0]), peer_ip=ctypes.addressof(addresses[1]), ip_size=len(end.local_ip),
             cca=ctypes.addressof(cca) if cca else 0, cca_size=len(cca) if cca else 0,
+            options=_at(options), n_options=len(end.socket_options),
             listener=-1 if end.initiates else listener(end, nonblocking=False),
             **{name: _at(getattr(end, name)) for name in _PLAN_COLUMNS},
             **{name: _at(getattr(end.records, name)) for name in _RECORD_COLUMNS})

@@ -15,7 +15,7 @@ from bisect import bisect_right
 
 from traffic.io import payload
 from traffic.io.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, family_of, ip_bytes, listen,
-                                set_option, tcp_socket)
+                                refused_option, set_option, tcp_socket)
 from traffic.replay.options import Options
 from traffic.replay.plan import read_plan
 from traffic.replay.records import INITIATOR, ROLES, Records, status_text
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         port: int
         ports: NotRequired[tuple[int, int]]
         cca: NotRequired[str | None]
+        options: NotRequired[list[tuple[str, int, int, int]]]
 
 DEFAULT_PORTS = (1024, 60000)
 BACKLOG = 4096          # the kernel takes the smaller of this and net.core.somaxconn
@@ -48,7 +49,8 @@ class JobError(ValueError):
 class End:
     """Plan columns as `own_*` and `peer_*`, records and addresses of one end of a source.
 
-    cca: the congestion control that its sockets have to choose, None if the host's default is right.
+    cca: the congestion control that its sockets have to choose, None if the host's default is right; socket_options:
+    what else they set before their SYN, (name, level, number, value).
     """
 
     own_first: array[int]
@@ -66,6 +68,8 @@ class End:
             self.source, self.role = entry["source"], entry["role"]
             self.local, self.peer, self.port = entry["local"], entry["peer"], entry["port"]
             path, self.cca, self.flow = entry["plan"], entry.get("cca"), int(entry.get("flow", 0))
+            self.socket_options = [(str(name), int(level), int(number), int(value))
+                                   for name, level, number, value in entry.get("options", ())]
             self.name = os.path.splitext(os.path.basename(path))[0]         # of its records
             self.local_ip, self.peer_ip = ip_bytes(self.local), ip_bytes(self.peer)
             self.first_port, self.ports = entry.get("ports", DEFAULT_PORTS)
@@ -147,8 +151,11 @@ def listener(end: End, nonblocking: bool) -> int:
     """The descriptor of a socket that listens at an acceptor's address. Raises OSError."""
     fd = tcp_socket(family_of(end.local_ip), nonblocking)
     error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
-                               or (choose_cca(fd, end.cca) if end.cca else 0)
-                               or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))
+                               or (choose_cca(fd, end.cca) if end.cca else 0))
+    for name, level, number, value in end.socket_options if error >= 0 else ():
+        if (refused := set_option(fd, level, number, value)) < 0:
+            raise OSError(-refused, refused_option(name, value, f"source {end.source}", -refused))
+    error = error if error < 0 else bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG)
     if error < 0:
         raise OSError(-error, f"listening at {end.local} port {end.port}: {os.strerror(-error)}")
     return fd

@@ -6,8 +6,9 @@
 The job: {"node": "n1", "duration_us": 1000000, "out_dir": "/run/out", "endpoints": [...]},
 each endpoint {"source": 0, "role": "initiator"|"acceptor", "plan": path, "local": ip,
 "peer": ip, "port": the acceptor's port, and optionally "ports": [first, count] of the initiator, "cca": what
-its connections have to choose}. With "wakeup_cost_us" the process sleeps that long whenever something
-wakes it, before it looks at what it is: what the wake-up of a process costs where computing takes no time. "clock" is
+its connections have to choose, "options": [[name, level, number, value], ...] that their sockets set before the SYN}.
+With "wakeup_cost_us" the process sleeps that long whenever something wakes it, before it looks at what it is: what the
+wake-up of a process costs where computing takes no time. "clock" is
 a file that, read, has CLOCK_MONOTONIC in ns (8 bytes): with one, io_uring notes instants without waking anybody.
 
 It opens its listeners, prints `ready`, reads `start <t0>` (CLOCK_MONOTONIC, ns) from stdin,

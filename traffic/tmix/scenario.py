@@ -54,7 +54,8 @@ from traffic.tmix.synth import SynthParameters, decode
 from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "plans", "prepare", "shares", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "foreign_sockets", "inputs", "plans", "prepare", "shares",
+           "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -224,6 +225,11 @@ def _mtu_bytes(found: list[routes.Route], network: Network) -> int:
         raise FieldError("paths", f"paths of one MTU expected, not of {' and '.join(map(str, sorted(known)))} B: a "
                                   "component for each")
     return known.pop()
+
+
+def foreign_sockets(_section: Section) -> str:
+    """Programs of ours open all sockets."""
+    return ""
 
 
 def validate(section: Section, _component: Component, network: Network, _timing: Timing) -> None:

@@ -47,6 +47,8 @@ def take_turns(flows: Sequence["Flow"], variants: Sequence[Variant], known: Sequ
     for flow in tcp if variants else ():
         variant = next(turns) if flow.own_variant is None else variants_of([flow.own_variant], known)[0]
         flow.variant, flow.cca = variant.name, variant.kernel_cca
+        flow.socket_options = [(option.name, option.level, option.number, option.value)
+                               for option in variant.socket_options]
 
 
 def host_variants(nodes: Iterable[str], flows: Iterable[records.Flow], variants: Sequence[Variant]) \

@@ -15,7 +15,9 @@ A kind is a module `traffic/<kind>.py` or `traffic/<kind>/scenario.py` with
 and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, bulk_routes(section, network) -> routes of its
 TCP flows that send all they can, inputs(section) -> {path: sha256} of the user's files that it reads,
 ccas(section) -> names of the variants that single flows of it ask for, and uses_ccas(section) -> whether a
-congestion control of the component makes a difference to any of its flows.
+congestion control of the component makes a difference to any of its flows. foreign_sockets(section) -> the field by
+which a program opens its TCP sockets that does not set the options of variants, "" if there is none; kinds without it
+have no program that does.
 `SIMULATED = True`: all its programs are such that testbed/engines/_simulators/workload.py knows what they do.
 """
 import dataclasses
@@ -97,6 +99,8 @@ class Flow:
     cca: str | None = None
     sender_cca: str | None = None       # what the sender's program has to choose: None if its host's default is right
     receiver_cca: str | None = None     # ... and the receiver's
+    # options of the variant, which both set: (name, level, number, value)
+    socket_options: list[tuple[str, int, int, int]] = dataclasses.field(default_factory=list)
 
     def record(self) -> records.Flow:
         """As workload.json has it."""
@@ -287,6 +291,27 @@ def validate(components: Sequence[Given], network: Network, timing: Timing) -> N
 
 def _always(_section: CommonSection) -> bool:
     return True
+
+
+def _of_others(_section: CommonSection) -> str:
+    return "kind"
+
+
+def check_socket_options(components: Sequence[Given], variants: Sequence[records.Variant]) -> None:
+    """FieldError if flows of a variant that sets socket options have sockets which other programs open."""
+    for given in components:
+        section = fields.decode(_section(given), given)
+        of = kind(section.kind)
+        foreign = getattr(of, "foreign_sockets", _of_others)(section)
+        named = component_ccas([given])
+        if not foreign or not named and not getattr(of, "uses_ccas", _always)(section):
+            continue
+        for variant in assign.variants_of(named, variants):
+            if variant.socket_options:
+                raise _inside(components, given, fields.FieldError(
+                    foreign, f"{getattr(section, foreign)} opens its sockets itself, and {variant.name} sets "
+                    f"{', '.join(option.name for option in variant.socket_options)} on those of its flows: traffic "
+                    "over sockets of the testbed expected, such as kind: greedy with tool: sockets"))
 
 
 def bulk_routes(components: Sequence[Given], network: Network) -> list[routes.Route]:

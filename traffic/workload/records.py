@@ -46,6 +46,14 @@ class Flow(Record):
         return self.hops_back if back else self.hops
 
 
+class SocketOption(Record):
+    """An integer that the sockets of a variant's flows are given; name: as its file has it."""
+    name: str
+    level: int
+    number: int
+    value: int
+
+
 class Variant(Record):
     """A congestion control that flows of the run use, with the settings that make it what its name says."""
     name: str
@@ -59,6 +67,7 @@ class Variant(Record):
     module_name: str | None = None
     sysctls: Mapping[str, int | str] = {}
     parameters: Mapping[str, int | str] = {}
+    socket_options = ListOf(SocketOption, ())
     #: made for queues that mark
     needs_ecn: bool = False
     #: False for those that only components of the traffic name

@@ -122,7 +122,8 @@ class SimulatorEngine(EngineBase):
 
     def refusal(self, variant: Variant) -> str:
         wrong = self._not_possible(variant.sysctls)
-        return self._cannot_set(wrong) if wrong else ""
+        return self._cannot_set([*wrong, *(option.name for option in variant.socket_options)]) \
+            if wrong or variant.socket_options else ""
 
     def _cannot_set(self, wrong: Sequence[str]) -> str:
         return f"engine {self.name} cannot set {', '.join(wrong)}"

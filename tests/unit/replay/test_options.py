@@ -56,6 +56,7 @@ def test_the_second_packet_size_is_set_between_syn_and_answer(monkeypatch):
         own_bytes = peer_bytes = []
         phase = backwards = 0
         shares_ports, cca, local_ip, peer_ip, port = False, None, bytes(4), bytes(4), 5
+        socket_options = [("SO_MAX_PACING_RATE", 1, 47, 1_000_000)]
         records = type("Records", (), {"start_us": [0], "status": [0]})
 
         @staticmethod
@@ -66,5 +67,5 @@ def test_the_second_packet_size_is_set_between_syn_and_answer(monkeypatch):
         epoll = type("Epoll", (), {"add": staticmethod(lambda *words: calls.append(("add",)))})
     connection.Connection(Loop, End, 0, 3).connect(0)
     assert [(call[0], call[-1]) for call in calls] == [
-        ("tcp_socket", 2), ("set_option", 500), ("bind", 9), ("connect", 5), ("set_option", 1000),
-        ("add", "add")]
+        ("tcp_socket", 2), ("set_option", 500), ("set_option", 1_000_000), ("bind", 9), ("connect", 5),
+        ("set_option", 1000), ("add", "add")]

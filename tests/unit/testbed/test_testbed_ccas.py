@@ -137,6 +137,16 @@ def test_a_variant_file_of_ones_own(tmp_path):
     json.dumps([one.content() for one in ready.record()])
 
 
+def test_socket_options_are_what_setsockopt_gets(tmp_path):
+    (tmp_path / "limited.yaml").write_text(
+        "kernel_cca: bbr\nsocket_options: {SO_MAX_PACING_RATE: 20 Mbit/s, TCP_NODELAY: yes, TCP_USER_TIMEOUT: 2 s, "
+        "TCP_NOTSENT_LOWAT: 128 kB, IPPROTO_TCP 200: -3}\n")
+    options = ccas.load(tmp_path / "limited.yaml").record().socket_options
+    assert [(one.name, one.level, one.number, one.value) for one in options] == [
+        ("SO_MAX_PACING_RATE", 1, 47, 2_500_000), ("TCP_NODELAY", 6, 1, 1), ("TCP_USER_TIMEOUT", 6, 18, 2000),
+        ("TCP_NOTSENT_LOWAT", 6, 25, 128_000), ("IPPROTO_TCP 200", 6, 200, -3)]
+
+
 @pytest.mark.parametrize("text, line, message", [
     ("title: x\n", 1, "'kernel_cca' is missing"), ("kernel_cca: 7\n", 1, "a name such as"),
     ("kernel_cca: a;b\n", 1, "a name such as"),
@@ -151,6 +161,21 @@ def test_a_variant_file_of_ones_own(tmp_path):
     ("kernel_cca: reno\nlater_kernels: {from: '6.17'}\n", 2, "in quotes"),
     ("kernel_cca: reno\nparameters:\n  gain: 1.5\n", 3, "a number, a word"), ("- 1\n", 1, "a mapping"),
     ("a: [\n", 2, "expected the node content"),
+    ("kernel_cca: reno\nsocket_options: [1]\n", 2, "a mapping"),
+    ("kernel_cca: reno\nsocket_options:\n  SO_MAX_PACING: 8 Mbit/s\n", 3, "did you mean SO_MAX_PACING_RATE?"),
+    ("kernel_cca: reno\nsocket_options:\n  SO_MAX_PACING_RATE: 20\n", 3, "a value with a unit such as '100 Mbit/s'"),
+    ("kernel_cca: reno\nsocket_options:\n  SO_MAX_PACING_RATE: 1 bit/s\n", 3, "at least 8 bit/s"),
+    ("kernel_cca: reno\nsocket_options:\n  SO_MAX_PACING_RATE: 40 Gbit/s\n", 3, "must be at most"),
+    ("kernel_cca: reno\nsocket_options:\n  TCP_NODELAY: 1\n", 3, "yes or no"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 200: fast\n", 3, "a whole number"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 200: 4294967296\n", 3, "must be at most"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_UDP 1: 1\n", 3, "SOL_SOCKET or IPPROTO_TCP expected"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 13: 1\n", 3, "this is TCP_CONGESTION, which a variant cannot"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 1: 1\n", 3, "this is TCP_NODELAY: use that name"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 9999999999: 1\n", 3, "at most 31 bits"),
+    ("kernel_cca: reno\nsocket_options:\n  IPPROTO_TCP 200: 1\n  IPPROTO_TCP 0200: 1\n", 4, "is the same option"),
+    ("kernel_cca: reno\nsocket_options: {" + ", ".join(f"IPPROTO_TCP {n}: 1" for n in range(200, 209)) + "}\n", 2,
+     "at most 8 options"),
 ])
 def test_variant_files_that_make_no_sense(tmp_path, text, line, message):
     path = tmp_path / "mine.yaml"

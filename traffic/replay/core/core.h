@@ -75,6 +75,8 @@ struct shared_end {
 	int64_t ip_size;
 	const char *cca;					/* with its 0; NULL: the host's default */
 	int64_t cca_size;
+	const int64_t *options;					/* level, number and value of each */
+	int64_t n_options;
 	int64_t listener;					/* descriptor */
 	/* what was found */
 	int64_t checked_bytes, unchecked_bytes, wrong_pieces, wrong_connection, wrong_position, n_ccas;

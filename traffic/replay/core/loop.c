@@ -29,6 +29,7 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	struct flow *flow = new_flow(loop, end, index, fd);
 	struct ring *ring = &loop->ring;
 	uint64_t number = flow->number | CONNECT;
+	const int64_t *option;
 
 	end->start_us[index] = us_of(instant);
 	flow->due = instant;
@@ -42,6 +43,9 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	}
 	if (end->cca)
 		set_option(loop, fd, IPPROTO_TCP, TCP_CONGESTION, end->cca, end->cca_size, LINK | QUIET, number);
+	for (option = end->options; option < end->options + 3 * end->n_options; option += 3)
+		/* the lower half of a value comes first */
+		set_option(loop, fd, option[0], option[1], &option[2], sizeof(int), LINK | QUIET, number);
 	if (end->shares_ports)
 		set_option(loop, fd, SOL_SOCKET, SO_REUSEADDR, &loop->one, sizeof(int), LINK | QUIET, number);
 	ring_endpoint(ring, OP_BIND, fd, end->local_ip, end->ip_size, end->first_port + index % end->ports, LINK | QUIET,
@@ -79,7 +83,7 @@ static void hand_over_starts(struct loop *loop, int64_t now)
 		int64_t index = loop->next[of]++, instant = 1000 * end->planned_us[index];
 		bool has_socket = loop->sockets.n > 0;
 
-		ring_make_room(&loop->ring, LONGEST_CHAIN);
+		ring_make_room(&loop->ring, LONGEST_CHAIN + end->n_options);
 		ring_at(&loop->ring, shared->t0_ns + instant, !has_socket ? 0 : i ? LINK | QUIET : LINK,
 			i ? IGNORED : AHEAD_OVER);
 		if (has_socket) {

@@ -241,3 +241,4 @@ def test_what_a_queue_held_between_samples_counts(run_dir, values):
     assert found["queue_length_sd", DOWN] == pytest.approx(np.std([30] + 9 * [0], ddof=1))
     assert found["queueing_delay_backlog_mean", DOWN] == pytest.approx(3 * 1500 * 8 / 1e5)
     assert found["queue_length_mean", UP] == 4
+    assert found["buffer_occupancy", DOWN] == pytest.approx(100 * 3 * 1500 / (850 * 1514))

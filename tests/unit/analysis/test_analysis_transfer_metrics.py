@@ -199,6 +199,12 @@ def test_tcp_goodput_is_goodput_where_all_is_delivered(run_dir, values):
     assert found["tcp_goodput", UP] == pytest.approx(found["goodput", UP], rel=1e-3)
 
 
+def test_segments_sent_again_over_goodput(run_dir, values, change):
+    """One segment again for every 30,000 bytes that are acknowledged, counted as 1500 bytes: 5 %."""
+    change(run_dir, "tcp_info", lambda table: table.assign(total_retrans=table["bytes_acked"] // 30_000))
+    assert values(run_dir)["sent_again_over_goodput", "all"] == pytest.approx(5, rel=1e-3)
+
+
 def test_sockets_of_senders(run_dir, values):
     found = values(run_dir)
     assert found["retransmission_share", DOWN] == pytest.approx(2, rel=1e-4)

@@ -63,29 +63,29 @@ def _table(found: Regression) -> pd.DataFrame:
 
 def markdown(found: Regression, command: Sequence[str]) -> str:
     """The same as text, for mails and comments."""
-    lines = [f"# {_plain(found.other)} against {_plain(found.base)}", "", f"**{_plain(found.sentence)}**", ""]
+    lines = [f"# {plain(found.other)} against {plain(found.base)}", "", f"**{plain(found.sentence)}**", ""]
     for outcome in found.outcomes:
-        lines.append(f"* **{_plain(outcome.name)}**: {_plain(outcome.words)}")
+        lines.append(f"* **{plain(outcome.name)}**: {plain(outcome.words)}")
         if outcome.state in CHANGED:
-            lines += [f"  * {_plain(one.who)}: {_plain(one.words)}" for one in outcome.events]
+            lines += [f"  * {plain(one.who)}: {plain(one.words)}" for one in outcome.events]
             section = changes.Section("", outcome.rows)
             for row in section.changed:
-                lines.append(f"  * {_plain(row.who)}: {_plain(row.summary)}")
-                lines += [f"    * {_plain(one.words)}" for one in row.changes[:changes.MOST_TOLD]]
+                lines.append(f"  * {plain(row.who)}: {plain(row.summary)}")
+                lines += [f"    * {plain(one.words)}" for one in row.changes[:changes.MOST_TOLD]]
                 if len(row.changes) > changes.MOST_TOLD:
                     lines.append(f"    * and {len(row.changes) - changes.MOST_TOLD} more")
-            lines += [f"  * {_plain(who)}: {_plain(said)}" for who, said in section.others]
+            lines += [f"  * {plain(who)}: {plain(said)}" for who, said in section.others]
         for row in outcome.rows:
             if row.counters:
                 more = len(row.counters) - changes.MOST_TOLD
                 told = "; ".join(row.counters[:changes.MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
-                lines.append(f"  * {_plain(row.who)}, counters of the stack: {_plain(told)}")
+                lines.append(f"  * {plain(row.who)}, counters of the stack: {plain(told)}")
     lines += ["", "| kernel | release | source | identity |", "|---|---|---|---|"]
-    lines += ["| " + " | ".join(map(_plain, level)) + " |" for level in found.kernels]
+    lines += ["| " + " | ".join(map(plain, level)) + " |" for level in found.kernels]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of which nothing is taken for markup."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 

@@ -108,7 +108,7 @@ class Experiment:
         declared = self.description.axes
         order = [key for key in declared if key in keys] + [key for key in keys if key not in declared]
         short = _short(order)
-        return [_axis(key, short[key], list(dict.fromkeys([
+        return [axis_of(key, short[key], list(dict.fromkeys([
             *declared.get(key, []), *(run.point[key] for run in self.runs if key in run.point)])),
             names=key == KERNEL_AXIS and self._has_kernels) for key in order]
 
@@ -344,7 +344,7 @@ def _short(keys: list[str]) -> dict[str, str]:
     return found
 
 
-def _axis(key: str, short: str, values: list[str], names: bool = False) -> Axis:
+def axis_of(key: str, short: str, values: list[str], names: bool = False) -> Axis:
     """Quantities become numbers in the unit of the first value, so that '10 Mbit/s' stands at 10.
 
     names: values are no numbers, whatever they look like (6.9 is before 6.12).

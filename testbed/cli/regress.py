@@ -32,7 +32,7 @@ from testbed.core import guesses, progress
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.units import show_duration
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import ccas, suites
+from testbed.scenario import ccas, suite_parts, suites
 
 if TYPE_CHECKING:
     from analysis.compare.kernels import Level
@@ -111,7 +111,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     return _conclude(found, suite, base, other, typed, arguments)
 
 
-def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
+def _chosen(suite: suites.Suite, only: str | None) -> list[suite_parts.Part]:
     known = [part.name for part in suite.parts if part.scenario]
     names = known if only is None else [name for name in map(str.strip, only.split(",")) if name]
     if not names:
@@ -123,14 +123,14 @@ def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
     return [part for part in suite.parts if part.name in names]
 
 
-def _scenarios(found: _Compared, suite: suites.Suite, parts: Sequence[suites.Part], arguments: argparse.Namespace) \
-        -> None:
+def _scenarios(found: _Compared, suite: suites.Suite, parts: Sequence[suite_parts.Part],
+               arguments: argparse.Namespace) -> None:
     """The scenarios of the suite. What goes wrong in one keeps nothing from the others."""
     seeds = _runs.seeds(arguments.seeds or str(suite.seeds or 5))
     first, short = seeds[:SETTLED_BY], bool(arguments.version)
     plans = {part.name: _series.plans(_words(suite, part, first, (), arguments)) for part in parts}
 
-    def left(part: suites.Part) -> _estimates.Left:
+    def left(part: suite_parts.Part) -> _estimates.Left:
         return _estimates.left(plans[part.name], lambda plan: _estimates.START_S + plan.timing.duration_us / 1e6
                                / part.expected_speed(short), arguments.jobs)
     total = _estimates.total([left(part) for part in parts])
@@ -142,7 +142,7 @@ def _scenarios(found: _Compared, suite: suites.Suite, parts: Sequence[suites.Par
         words = _words(suite, part, first, (), arguments)
         _series.announce(place, len(parts), "scenario", part.name, words, [left(one) for one in parts[place:]])
 
-        def carry_out(part: suites.Part = part) -> int:
+        def carry_out(part: suite_parts.Part = part) -> int:
             _one_scenario(found, suite, part, seeds, arguments)
             return 0
         code, message = _process.contained(carry_out)
@@ -151,7 +151,7 @@ def _scenarios(found: _Compared, suite: suites.Suite, parts: Sequence[suites.Par
             found.outcomes.append(Outcome(part.name, part.title, message or f"it ended with exit code {code}"))
 
 
-def _one_scenario(found: _Compared, suite: suites.Suite, part: suites.Part, seeds: list[int],
+def _one_scenario(found: _Compared, suite: suites.Suite, part: suite_parts.Part, seeds: list[int],
                   arguments: argparse.Namespace) -> None:
     """Run it with few seeds, then with all where the kernels differ."""
     from analysis.compare import regress
@@ -178,7 +178,7 @@ def _carried_out(words: Sequence[str]) -> Done:
     return Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
 
 
-def _scripts(found: _Compared, suite: suites.Suite, parts: Sequence[suites.Part], arguments: argparse.Namespace) \
+def _scripts(found: _Compared, suite: suites.Suite, parts: Sequence[suite_parts.Part], arguments: argparse.Namespace) \
         -> None:
     """The packet scripts, each with both kernels: whether they pass, and with which packets."""
     if not arguments.scripts:
@@ -220,11 +220,11 @@ def _of_script(before: results.Outcome, after: results.Outcome) -> Event | None:
 
 
 #: What is compared, one after the other: each adds what it found.
-SOURCES: tuple[Callable[[_Compared, suites.Suite, Sequence[suites.Part], argparse.Namespace], None], ...] = (
+SOURCES: tuple[Callable[[_Compared, suites.Suite, Sequence[suite_parts.Part], argparse.Namespace], None], ...] = (
     _scenarios, _scripts)
 
 
-def _words(suite: suites.Suite, part: suites.Part, seeds: Sequence[int], only: Collection[str],
+def _words(suite: suites.Suite, part: suite_parts.Part, seeds: Sequence[int], only: Collection[str],
            arguments: argparse.Namespace) -> list[str]:
     """The command of a scenario. only: subjects that are run, all without any."""
     asked = arguments.cca.split(",") if arguments.cca else part.ccas or suite.ccas

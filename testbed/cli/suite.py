@@ -11,6 +11,9 @@ Each part of a suite is an experiment with a report of its own. Before each part
 the command prints the remaining time. A part that fails does not stop the
 others. Run the same command again to resume.
 
+In the suite `published`, runs are compared with what others measured, cell by
+cell (docs/results/published.md).
+
 In a suite with a baseline, the baseline runs beside the congestion controls
 under test, and one report says where they are better (docs/howto/suite.md).
 """
@@ -34,7 +37,7 @@ from testbed.core.progress import print_error
 from testbed.core.units import show_duration
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import ccas, scenario, suites
+from testbed.scenario import ccas, published, scenario, suite_parts, suites
 
 HELP = "run a list of scenarios: all, studies, an evaluation suite"
 GROUP = "Run experiments"
@@ -46,7 +49,7 @@ _LONGEST_NAME = 120
 
 class _Step(NamedTuple):
     """A part that is to be run: its command and its runs, or why there are none."""
-    part: suites.Part
+    part: suite_parts.Part
     words: list[str]
     plans: list[Plan]
     speed: float        # seconds of virtual time in a second of wall time, as far as is known
@@ -97,7 +100,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
     subjects = _subjects(suite, arguments)
-    steps = [_step(suite, part, subjects[:1], arguments) for part in chosen
+    steps = [_step(suite, part, subjects[:1], arguments) for one in chosen for part in _with_switches(one, arguments)
              if part.scenario and not _lacks_version(part, arguments.version)]
     if arguments.verb == "list":
         return _list(chosen, steps, arguments)
@@ -106,7 +109,7 @@ def main(arguments: argparse.Namespace) -> int:
     return _run(suite, chosen, steps, subjects, arguments)
 
 
-def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step], subjects: list[str],
+def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], subjects: list[str],
          arguments: argparse.Namespace) -> int:
     for step in steps:
         if step.problem:
@@ -125,7 +128,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_St
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
-            if not suite.baseline:
+            if not suite.baseline and not suite.results:
                 return run.main(asked)
             done[step.part.name] = Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
             return run.conclude(asked, done[step.part.name])
@@ -136,22 +139,29 @@ def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_St
     store.create()
     if suite.baseline:
         _report(store, suite, chosen, steps, done, problems, subjects, arguments)
+    if suite.results:
+        _report_published(store, suite, chosen, done, problems, arguments)
     print(f"all reports: {_overview.build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
     return 0
 
 
-def _lacks_version(part: suites.Part, version: str) -> bool:
+def _with_switches(part: suite_parts.Part, arguments: argparse.Namespace) -> list[suite_parts.Part]:
+    """What a part runs: of a published result, its switches, too."""
+    return [part, *part.switched(bool(arguments.version)).values()] if isinstance(part, published.Result) else [part]
+
+
+def _lacks_version(part: suite_parts.Part, version: str) -> bool:
     """Whether a part is left out: only of the smallest versions, where its scenario has none."""
     return version == "smoke" and version not in scenario.versions(part.scenario)
 
 
-def _why_not(part: suites.Part, arguments: argparse.Namespace) -> str:
+def _why_not(part: suite_parts.Part, arguments: argparse.Namespace) -> str:
     return part.not_run or f"{part.scenario} has no {arguments.version} version"
 
 
-def _without_the_longest(parts: Sequence[suites.Part], arguments: argparse.Namespace) -> list[suites.Part]:
+def _without_the_longest(parts: Sequence[suite_parts.Part], arguments: argparse.Namespace) -> list[suite_parts.Part]:
     """The parts, but for those whose runs would last too long on an engine in real time; these are named."""
     found = engines.load_several(arguments.engine or engines.DEFAULT, {})
     if not any(engine.capabilities.clock == "real" for engine in found):
@@ -171,7 +181,7 @@ def _without_the_longest(parts: Sequence[suites.Part], arguments: argparse.Names
     return kept
 
 
-def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
+def _chosen(suite: suites.Suite, only: str | None) -> list[suite_parts.Part]:
     """In the order of the suite."""
     known = [part.name for part in suite.parts]
     names = known if only is None else [name for name in map(str.strip, only.split(",")) if name]
@@ -187,7 +197,7 @@ def _baseline(suite: suites.Suite, arguments: argparse.Namespace) -> str:
     return suite.baseline if arguments.baseline is None else str(arguments.baseline)
 
 
-def _ccas(suite: suites.Suite, arguments: argparse.Namespace, part: suites.Part | None = None) -> str:
+def _ccas(suite: suites.Suite, arguments: argparse.Namespace, part: suite_parts.Part | None = None) -> str:
     """What `--cca` is for each part, or one; '' if it is what the scenario says. The baseline comes first: the others
     are compared with it."""
     if not suite.baseline:
@@ -222,25 +232,26 @@ def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
     return [subject.name for subject in ready.subjects]
 
 
-def _words(suite: suites.Suite, part: suites.Part, baseline: str, arguments: argparse.Namespace) -> list[str]:
+def _words(suite: suites.Suite, part: suite_parts.Part, baseline: str, arguments: argparse.Namespace) -> list[str]:
     """The command of a part; baseline: its name."""
-    of_suite = suite.quick.seeds if arguments.version and suite.quick.seeds else suite.seeds
+    of_suite = part.seeds or (suite.quick.seeds if arguments.version and suite.quick.seeds else suite.seeds)
     words = ["run", *part.words(arguments.version, baseline)]
     for option, value in (("--cca", _ccas(suite, arguments, part)), ("--seeds", arguments.seeds or of_suite)):
         words += [option, str(value)] if value else []
     if part.engines and not arguments.engine and [*part.engines] != [engines.DEFAULT]:
         words += ["--engine", ",".join(part.engines)]
-    words += _engine_words(arguments)
+    words += ["--kernel", part.kernel] if part.kernel else []
+    words += _engine_words(arguments, without_kernel=bool(part.kernel))
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 
 
-def _engine_words(arguments: argparse.Namespace) -> list[str]:
+def _engine_words(arguments: argparse.Namespace, without_kernel: bool = False) -> list[str]:
     """Options that say which engine and which kernel, as they were given."""
     words = ["--engine", arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
-    return words + _shared.engine_words(arguments)
+    return words + _shared.engine_words(arguments, set(engines.options()) - {"kernel"} if without_kernel else None)
 
 
-def _step(suite: suites.Suite, part: suites.Part, baseline: Sequence[str], arguments: argparse.Namespace) -> _Step:
+def _step(suite: suites.Suite, part: suite_parts.Part, baseline: Sequence[str], arguments: argparse.Namespace) -> _Step:
     """What a part would run; what is wrong with it costs the other parts nothing."""
     words = ["run", part.scenario]
     found: list[Plan] = []
@@ -266,7 +277,7 @@ def _left(step: _Step, jobs: int | None) -> _estimates.Left:
     return _estimates.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
 
 
-def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
+def _list(chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
     by_name = {step.part.name: step for step in steps}
     for part in chosen:
         step = by_name.get(part.name)
@@ -284,7 +295,7 @@ def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], arguments: argp
     return 0
 
 
-def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step],
+def _report(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequence[_Step],
             done: dict[str, Done], problems: dict[str, str], subjects: list[str],
             arguments: argparse.Namespace) -> None:
     """The page that compares what was tested with the baseline."""
@@ -305,7 +316,27 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], st
     print(f"suite: {page}")
 
 
-def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, object]:
+def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
+                      problems: dict[str, str], arguments: argparse.Namespace) -> None:
+    """The page that lays results beside what was published."""
+    from analysis.compare import published as beside
+    from analysis.pages import published_report
+    short = bool(arguments.version)
+
+    def runs(name: str) -> beside.Runs:
+        one = done.get(name)
+        return beside.Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
+            beside.Runs(None, (), problems.get(name, "not run"))
+    found = [beside.Judged(part.about(), part.asked(short), runs(part.name), {
+        name: runs(switched.name) for name, switched in part.switched(short).items()})
+        for part in chosen if isinstance(part, published.Result)]
+    page = published_report.write(found, store.results / _folder(suite, "", [], arguments), suite.title,
+                                  suite.description, _command(arguments), short)
+    print(beside.sentence(found))
+    print(f"suite: {page}")
+
+
+def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, object]:
     return {"name": part.name, "title": part.title, "section": part.section, "not_run": part.not_run,
             "problem": problem, "experiment": done.folder.name if done else None,
             "runs": [plan.id for plan in plans], **{name: fields.encoded(getattr(part, name))
@@ -315,6 +346,7 @@ def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], prob
 def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
     words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
+    words += arguments.cca.split(",") if suite.results and arguments.cca else []
     words += ["against", baseline] if arguments.baseline else []
     words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
     words += [arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []

@@ -6,7 +6,7 @@ from testbed import cli
 from testbed.cli import _estimates, _series, run, suite
 from testbed.core import errors
 from testbed.core.run_files import RunRecord
-from testbed.scenario import scenario, suites
+from testbed.scenario import scenario, suite_parts, suites
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     from testbed.runs.store import Store
     there: set = set()
     monkeypatch.setattr(Store, "finished", lambda self, run_id: RunRecord({"wall_s": 4.0}) if run_id in there else None)
-    part = suites.Part(name="h-shape-3", scenario="h-shape-3", engines={"ns2": 10.0})
+    part = suite_parts.Part(name="h-shape-3", scenario="h-shape-3", engines={"ns2": 10.0})
     plans = _series.plans(["run", "h-shape-3", "--engine", "ns2", "--seeds", "1"])
     step = suite._Step(part, [], plans, 1.0, "")
     assert suite._left(step, 1) == _estimates.Left(4, 4, 40.0)

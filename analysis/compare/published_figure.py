@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figure of a published result: theirs and ours over the axis with the most values, a panel for each quantity and
+for each value of the other axes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.compare.published import Judged, Verdict
+from analysis.drawing import gnuplot, style
+from analysis.read.experiment import axis_of
+
+_COLUMNS, _PANEL_PX, _TOP_PX = 3, 210, 54
+MOST_PANELS = 12
+_THEIRS, _OURS = style.PALETTE[1], style.PALETTE[0]
+
+
+def draw(one: Judged, folder: Path) -> str:
+    """Name of the figure in `folder`; '' where there is nothing to draw."""
+    shown = [verdict for verdict in one.verdicts if verdict.ours.values]
+    if not shown:
+        return ""
+    axes = {axis: list(dict.fromkeys(verdict.cell.point[axis] for verdict in shown)) for axis in shown[0].cell.point}
+    across = max(axes, key=lambda axis: len(axes[axis]), default="")
+    panels: dict[str, list[Verdict]] = {}
+    for verdict in shown:
+        others = [f"{axis.rpartition('.')[2]} {value}" for axis, value in verdict.cell.point.items() if axis != across]
+        title = ", ".join(filter(None, [verdict.quantity.label, verdict.cell.cca, *others]))
+        panels.setdefault(title, []).append(verdict)
+    _draw(folder, one.about.name, across, axes.get(across, [""]), dict(list(panels.items())[:MOST_PANELS]))
+    return one.about.name
+
+
+def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: dict[str, list[Verdict]]) -> None:
+    axis = axis_of(across, across.rpartition(".")[2], list(values))
+    places = dict(zip(axis.values, axis.places))
+    log = axis.numbers is not None and min(axis.numbers) > 0 and max(axis.numbers) / min(axis.numbers) > 20
+    columns = min(_COLUMNS, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    height = rows * _PANEL_PX + _TOP_PX
+    margin = 0.06 * (max(axis.places) - min(axis.places) or 1)
+    low, high = (min(axis.places) / 1.3, max(axis.places) * 1.3) if log else (
+        min(axis.places) - margin, max(axis.places) + margin)
+    body = [f"set multiplot layout {rows},{columns} margins 0.07,0.985,{46 / height:g},{1 - _TOP_PX / height:g} "
+            f"spacing 0.06,{56 / height:g}",
+            f"set label 2 'published' at screen 0.07, screen {1 - 16 / height:g} textcolor '{_THEIRS}'",
+            f"set label 3 'here' at screen 0.17, screen {1 - 16 / height:g} textcolor '{_OURS}'",
+            *(["set logscale x"] if log else []), f"set xrange [{low:g}:{high:g}]"]
+    if axis.numbers is None:
+        body.append("set xtics (" + ", ".join(f"{gnuplot.quote(value)} {place:g}"
+                                              for value, place in places.items()) + ")")
+    data: dict[str, pd.Series] = {}
+    for number, (title, verdicts) in enumerate(panels.items()):
+        table = pd.DataFrame([(places[verdict.cell.point.get(across, values[0])], *_theirs(verdict),
+                               verdict.ours.mean, verdict.ours.mean - verdict.ours.sd,
+                               verdict.ours.mean + verdict.ours.sd) for verdict in verdicts],
+                             columns=["x", "theirs", "least", "most", "ours", "low", "high"])
+        data |= {f"{number} {column}": table[column] for column in table}
+        finite = table.drop(columns="x").to_numpy().ravel()
+        top = max((float(value) for value in finite if math.isfinite(value)), default=1.0)
+        bottom = min((float(value) for value in finite if math.isfinite(value)), default=0.0)
+        x, theirs, least, most, ours, below, above = (gnuplot.quote(f"{number} {column}") for column in table)
+        body += [f"set yrange [{min(0.0, 1.1 * bottom):g}:{1.1 * top or 1:g}]",
+                 f"set label 1 {gnuplot.quote(title)} at graph 0, graph 1.07 font ',11'",
+                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))} offset 0,0.4",
+                 gnuplot.plot(f"'{name}.csv' using {x}:{theirs}:{least}:{most} with yerrorbars linewidth 1.6 "
+                              f"pointtype 6 pointsize 0.7 linecolor '{_THEIRS}'",
+                              f"'{name}.csv' using {x}:{ours}:{below}:{above} with yerrorbars linewidth 1.6 "
+                              f"pointtype 7 pointsize 0.5 linecolor '{_OURS}'"),
+                 "unset label 2", "unset label 3"]
+    gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
+
+
+def _theirs(verdict: Verdict) -> tuple[float, float, float]:
+    """Mean, least and most of trials; of bounds their middle, or the only one."""
+    trials = verdict.cell.trials
+    if trials:
+        return statistics.fmean(trials), min(trials), max(trials)
+    ends = [end for end in (verdict.cell.least, verdict.cell.most) if end is not None]
+    return statistics.fmean(ends), min(ends), max(ends)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was published: a result's cells and quantities, as suites read them and pages show them."""
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Cell(NamedTuple):
+    """What was published of a quantity at a point: values of trials, or bounds (None: no such bound).
+
+    point: {axis: value as text}; cca: '' where the result has only one; decimals: of the value with the fewest.
+    """
+
+    point: Mapping[str, str]
+    cca: str
+    quantity: str
+    trials: tuple[float, ...]
+    least: float | None
+    most: float | None
+    decimals: int
+
+
+class Compared(NamedTuple):
+    """A quantity: a metric of a scope. within_percent: how far from a published value without trials, such as a
+    formula's, ours may be, and why so far; None: as far as trials and seeds scatter."""
+
+    name: str
+    metric: str
+    scope: str
+    label: str
+    within_percent: float | None
+    why_within: str
+
+
+class About(NamedTuple):
+    """What a page says of a published result. deviations: (what, why); causes: {switch: why}; open: what stays
+    unexplained."""
+
+    name: str
+    title: str
+    source: str
+    quantities: Mapping[str, Compared]
+    deviations: Sequence[tuple[str, str]]
+    causes: Mapping[str, str]
+    open: str

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When a cell agrees with what was published, and what the page says of it."""
+import random
+
+import pytest
+
+from analysis.compare import published
+from analysis.compare.published import Judged, Ours, Runs, Verdict
+from analysis.pages import published_report
+from testbed.core.published_cells import About, Cell, Compared
+
+SHARE = Compared("share", "goodput", "all", "goodput of | all", None, "")
+FORMULA = SHARE._replace(within_percent=5.0, why_within="It is a fit.")
+
+
+def cell(*trials, least=None, most=None, decimals=6):
+    return Cell({"buffer": "1"}, "", "share", trials, least, most, decimals)
+
+
+def test_the_range_of_trials_is_widened_by_the_spread_of_seeds():
+    assert published.widening(1) == pytest.approx(2.576, abs=1e-3)
+    assert published.widening(3) == pytest.approx(0.950, abs=1e-3)
+    assert published.widening(8) == 0
+    ours = Ours([7.0, 8.0, 9.0, 8.0, 8.0], 5)
+    assert ours.sd == pytest.approx(0.7071, abs=1e-4)
+    low, high = published.limits(cell(8.5, 9.0, 8.9), SHARE, ours)
+    assert (low, high) == pytest.approx((8.5 - 0.950 * 0.7071, 9 + 0.950 * 0.7071), abs=1e-3)
+
+
+def test_published_values_are_known_to_half_a_digit():
+    assert published.limits(cell(38.0, decimals=0), SHARE, Ours([1.0] * 5, 5)) == (37.5, 38.5)
+
+
+def test_a_formula_has_its_own_margin():
+    assert published.limits(cell(100.0), FORMULA, Ours([97.0], 5)) == pytest.approx((95, 105), abs=1e-5)
+
+
+def test_bounds_are_what_they_are():
+    assert published.limits(cell(least=2.0), SHARE, Ours([3.0], 5)) == (2, float("inf"))
+
+
+def test_false_alarms_are_as_rare_as_promised():
+    """Trials and seeds of one normal distribution: one in a hundred, a bit more as the spread is estimated."""
+    draw = random.Random(1)
+    wrong = 0
+    for _ in range(4000):
+        trials = [draw.gauss(5, 1) for _ in range(3)]
+        ours = Ours([draw.gauss(5, 1) for _ in range(30)], 30)
+        low, high = published.limits(cell(*trials), SHARE, ours)
+        wrong += not low <= ours.mean <= high
+    assert wrong / 4000 < 0.02
+
+
+def verdict(values, switched=(), why_not=""):
+    ours = Ours(values, len(values))
+    low, high = published.limits(cell(8.5, 9.0, 8.9), SHARE, ours)
+    return Verdict(cell(8.5, 9.0, 8.9), SHARE, "Mbit/s", ours, low, high, dict(switched), why_not)
+
+
+def test_a_switch_explains_only_what_it_makes_agree():
+    far, near = [5.0, 5.1, 5.2, 5.0, 5.1], Ours([8.9] * 5, 5)
+    assert verdict(far).word == published.OPEN
+    assert verdict(far, {"gso": (near, True)}).word == published.EXPLAINED
+    assert verdict(far, {"gso": (near, False)}).word == published.OPEN
+    assert verdict([8.9] * 5, {"gso": (near, True)}).causes == []
+    assert verdict([8.9], why_not="5 seeds expected, not 1").word == published.NO_VERDICT
+
+
+def test_what_was_not_run_has_no_verdict(tmp_path):
+    about = About("mine", "Shares", "somebody", {"share": SHARE}, [("Linux", "newer")], {}, "")
+    one = Judged(about, [cell(8.5)], Runs(None, (), "not run"), {})
+    assert [found.word for found in one.verdicts] == [published.NO_VERDICT]
+    assert published.sentence([one]) == "0 of 1 cells agree, 1 have no verdict."
+    page = published_report.write([one], tmp_path / "page", "Title", "Words.", ["bin/testbed"], short=False)
+    assert "no verdict: not run" in page.read_text(encoding="utf-8")
+    assert r"goodput of \| all" in (tmp_path / "page/published.md").read_text(encoding="utf-8")
+    assert (tmp_path / "page/tables/cells.csv").read_text(encoding="utf-8").count("\n") == 2
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page/mine").touch()
+    with pytest.raises(Exception, match="is there already"):
+        published_report.write([], tmp_path / "page", "Title", "Words.", [], short=False)

@@ -118,7 +118,8 @@ def read(path: pathlib.Path) -> Result:
     file = YamlFile(path, {field.name for field in dataclasses.fields(Result)} - {"name", "cells", "outputs"})
     name = path.stem
     try:
-        result = fields.decode(Result, {**_as_dict(as_text(file, file.tree, "")), "name": name})
+        tree: dict[str, object] = _as_dict(as_text(file, file.tree, ""))
+        result = fields.decode(Result, dict(tree, name=name))
     except FieldError as problem:
         raise file.error(problem.field, str(problem)) from None
     look_for(file, "scenario", lambda: scenario.find(beside(path, result.scenario)))
@@ -137,9 +138,8 @@ def read(path: pathlib.Path) -> Result:
     if any(len(f"{name}-{one.name}") > LONGEST_NAME for one in result.switches):
         raise file.error("switches", "the file's name and a switch's have more than "
                                      f"{LONGEST_NAME} characters together")
-    for axis, values in ((result.quick.sweep or {}).items()):
-        if axis not in result.sweep:
-            raise file.error(f"quick.sweep.{axis}", "is not in the sweep of the whole result")
+    if result.quick.sweep is not None and set(result.quick.sweep) != set(result.sweep):
+        raise file.error("quick.sweep", f"the axes of the whole sweep expected: {', '.join(result.sweep)}")
     cells = _read_cells(path.with_suffix(".csv"), result)
     return dataclasses.replace(result, scenario=beside(path, result.scenario), cells=tuple(cells))
 

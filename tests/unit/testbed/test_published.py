@@ -11,7 +11,7 @@ source: somebody
 scenario: long-flows
 ccas: [bbr]
 sweep: {flows: [1, 2], topology.central.queue.limit: [50, 100]}
-quick: {sweep: {flows: [1]}}
+quick: {sweep: {flows: [1], topology.central.queue.limit: [50, 100]}}
 quantities: [{name: share, metric: goodput, scope: all, label: goodput}]
 switches: [{name: deep, set: {hosts.jitter: 1 ms}, sweep: {topology.central.queue.limit: [100]}, why: jitter.}]
 """
@@ -73,11 +73,11 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(written, csv, said):
 @pytest.mark.parametrize("old, new, said", [
     ("metric: goodput", "metric: godput", "mine.yaml:7: quantities.1.metric: no such metric"),
     ("label: goodput}", "label: goodput, within: 5 %}", "mine.yaml:7: quantities.1.why_within: within and why_within"),
-    ("set: {hosts.jitter: 1 ms}, ", "", "mine.yaml:8: switches.1.set: at least one of set, choices and kernel expected"),
-    ("sweep: {topology.central.queue.limit: [100]}", "sweep: {rate: [1]}", "mine.yaml:8: switches.1.sweep.rate: is not"),
+    ("set: {hosts.jitter: 1 ms}, ", "", "mine.yaml:8: switches.1.set: at least one of set, choices and kernel"),
+    ("sweep: {topology.central.queue.limit: [100]}", "sweep: {rate: [1]}", "mine.yaml:8: switches.1.sweep.rate: is"),
     ("title: Shares\n", "", "title: is missing"),
     ("scenario: long-flows", "scenario: long-flow", "mine.yaml:3: scenario: "),
-    ("quick: {sweep: {flows", "quick: {sweep: {load", "mine.yaml:6: quick.sweep.load: is not in the sweep"),
+    ("quick: {sweep: {flows", "quick: {sweep: {load", "mine.yaml:6: quick.sweep: the axes of"),
     ("source: somebody", "sourc: somebody", "mine.yaml:2: sourc: unknown section"),
 ])
 def test_what_is_wrong_with_a_result_is_said_with_its_field(written, old, new, said):

@@ -75,7 +75,8 @@ CASES = [
     _variant("parameters-word", "kernel_cca: reno\nparameters: many\n", r"mine.yaml:2: parameters: "),
     _variant("later-kernels", "kernel_cca: reno\nlater_kernels: {from: 6.17}\n", r"mine.yaml:2: later_kernels: "),
     Case("option-of-iperf3", [
-        "run", "small.yaml", "--no-report", "--cca", "./mine.yaml", "--set", "traffic.tool=iperf3"], 2, "traffic.tool: iperf3 opens its sockets itself, and mine sets SO_MAX_PACING_RATE",
+        "run", "small.yaml", "--no-report", "--cca", "./mine.yaml", "--set", "traffic.tool=iperf3"], 2,
+        "traffic.tool: iperf3 opens its sockets itself, and mine sets SO_MAX_PACING_RATE",
          {"small.yaml": SMALL, "mine.yaml": "kernel_cca: reno\nsocket_options: {SO_MAX_PACING_RATE: 8 Mbit/s}\n"}),
     Case("option-in-ns3", ["run", "small.yaml", "--no-report", "--cca", "./mine.yaml", "--engine", "ns3"],
          (3, 4), "engine ns3 cannot set SO_PRIORITY|ns3 is missing|needs",

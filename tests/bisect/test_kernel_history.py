@@ -29,10 +29,10 @@ def test_the_commit_is_found(testbed, linux, scenario, words, subject):
 
 
 def test_a_commit_that_does_not_compile_is_skipped(testbed, linux):
-    """It is the middle of the three that are looked at, and thus the first choice."""
+    """It is the middle of the four that are looked at, and thus the first choice."""
     commits = history.commits(linux)
     done = testbed("bisect", str(HERE / "idle.yaml"), "--tree", str(linux), "--good",
-                   history.before(linux, history.IDLE), "--bad", commits[history.MENDED], "--metric",
+                   history.before(linux, history.IDLE), "--bad", commits[history.HYSTART], "--metric",
                    "queueing_delay_p95")
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"\n{commits[history.BROKEN][:12]} skipped: " in done.stdout and "tcp_westwood.c" in done.stdout

@@ -26,7 +26,7 @@ from testbed.cli import _runs, _shared
 from testbed.core import stack_counters
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.packet_scripts import runner as packet_runner
-from testbed.runs import campaign, experiment, queries, symptoms
+from testbed.runs import campaign, experiment, git_history, queries, symptoms
 from testbed.runs.engine import EngineBase
 from testbed.runs.git_history import Commit, History
 from testbed.runs.plan import Plan
@@ -191,8 +191,7 @@ def tree_name(tree: pathlib.Path) -> str:
 @contextlib.contextmanager
 def work_folder(tree: pathlib.Path) -> Iterator[pathlib.Path]:
     """Where what belongs to a tree is kept, in the cache; EnvironmentProblem if another command uses it."""
-    if not tree.is_dir():
-        raise UsageError(f"--tree {tree}: no such folder")
+    git_history.check_tree(tree)                # nothing is left of a wrong one
     folder = kernel.source.cache_dir() / "bisect" / hashlib.sha256(os.fsencode(tree.resolve())).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:

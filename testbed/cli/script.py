@@ -50,9 +50,10 @@ def main(arguments: argparse.Namespace) -> int:
     sources = [runner.read(file, given, arguments.define) for file in files]
     _expectations.check(arguments)
     carried_out = runner.runner(_shared.engine_options(arguments), _shared.reporter())
+    told = carried_out.run(sources, arguments.cca)
     print("TAP version 13", f"1..{len(sources)}", sep="\n", flush=True)
     outcomes = []
-    for number, outcome in enumerate(carried_out.run(sources, arguments.cca), 1):
+    for number, outcome in enumerate(told, 1):
         outcomes.append(outcome)
         print(*results.lines(number, outcome, arguments.verbose), sep="\n", flush=True)
     failed = sum(not outcome.ok for outcome in outcomes)

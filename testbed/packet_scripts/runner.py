@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -69,18 +70,20 @@ class Runner:
             raise EnvironmentProblem("the guest kernel has gone from the cache; the same command builds it again")
 
     def run(self, sources: Sequence[Source], cca: str | None) -> Iterator[Outcome]:
-        """cca: of the sockets of all scripts, as --cca takes it; else what each script says."""
+        """cca: of the sockets of all scripts, as --cca takes it; else what each script says. What is wrong with these
+        is said at once, before anything runs: UsageError, RunFailed."""
         wanted: dict[str, list[Source]] = {}
+        skipped: list[Outcome] = []
         for source in sources:
             lacking = [name for name in source.script.options.needs if name not in self.kernel.features]
             if lacking:
-                yield Outcome(str(source.path), skipped=f"needs {', '.join(lacking)}, which {self.kernel.release} "
-                                                        "lacks")
+                skipped.append(Outcome(str(source.path), skipped=f"needs {', '.join(lacking)}, which "
+                                                                 f"{self.kernel.release} lacks"))
                 continue
             wanted.setdefault(cca or _own_cca(source), []).append(source)
-        variants = {name: self._variant(name) for name in wanted}        # what is wrong is said before anything runs
-        for name, group in wanted.items():
-            yield from self._boot(group, variants[name])
+        variants = {name: self._variant(name) for name in wanted}
+        return itertools.chain(skipped, itertools.chain.from_iterable(
+            self._boot(group, variants[name]) for name, group in wanted.items()))
 
     def _variant(self, name: str) -> ccas.Variant | None:
         """The congestion control of a name, its module built; None for no name."""

@@ -42,11 +42,10 @@ class History:
     def __init__(self, tree: pathlib.Path, folder: pathlib.Path) -> None:
         if not shutil.which("git"):
             raise EnvironmentProblem("git is missing: apt-get install git")
+        check_tree(tree)
         top, git_dir = _find(tree)
         self.prefix = "" if tree.resolve() == top else tree.resolve().relative_to(top).as_posix()
         common = _common(git_dir)
-        if not (common / "objects").is_dir():
-            raise UsageError(f"--tree {tree}: {common} is no git repository")
         self._name, self._repository = str(tree), folder / "history.git"
         references = _references(git_dir, common)
         kind = "sha256" if any(len(text.strip()) == 64 for text in references.values()) else "sha1"
@@ -168,6 +167,13 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/nonexistent", "LC_ALL": "C",
             "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def check_tree(tree: pathlib.Path) -> None:
+    """UsageError unless a folder is a git tree, or inside of one."""
+    common = _common(_find(tree)[1])
+    if not (common / "objects").is_dir():
+        raise UsageError(f"--tree {tree}: {common} is no git repository")
 
 
 def _find(tree: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:

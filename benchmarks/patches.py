@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`python3 -m benchmarks.patches [--pairs N] [--only 0004,0011]`: what each speed patch is worth alone.
+"""`python3 -m benchmarks.patches [--pairs N] [--only 0004,0011+0013]`: what each speed patch is worth alone.
 
 Each patch of kernel/patches/speed that the default kernel gets is left out of a kernel of its own, which is built from
 the default one. Runs with all patches and without this one take turns on one CPU. The ratio of their CPU time per
@@ -32,22 +32,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.patches", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs of each case (default 5)")
-    parser.add_argument("--only", metavar="A,B", help="patches by their numbers (default: all)")
+    parser.add_argument("--only", metavar="A,B+C", help="patches by their numbers, B and C together (default: each)")
     arguments = parser.parse_args()
     cases = {"tmix": scenario.load("access-link", quick=True),
              "1 flow": scenario.load(_GREEDY, settings=["traffic.tool=sockets"]),
              "100 flows": scenario.load(_GREEDY, settings=["traffic.tool=sockets", "traffic.flows=100"])}
     version = source.version_of(None)
-    wanted = arguments.only.split(",") if arguments.only else None
-    patches = [patch for patch in patching.series() if patch.for_speed and patch.concerns(version)
-               and (wanted is None or patch.path.name[:4] in wanted)]
+    patches = {patch.path.name[:4]: patch for patch in patching.series()
+               if patch.for_speed and patch.concerns(version)}
+    try:
+        groups = [[patches[number] for number in group.split("+")]
+                  for group in (arguments.only.split(",") if arguments.only else patches)]
+    except KeyError as error:
+        parser.error(f"--only: no patch {error} for {version}, which has {', '.join(patches)}")
     whole = _engine(None)
     run.warm_up()
     cpu = sorted(os.sched_getaffinity(0))[0]
     with _pristine() as tree:
         print("CPU time per packet without a patch, as a ratio to that with all: median (least to most)", flush=True)
-        for patch in patches:
-            with _without(patch):
+        for group in groups:
+            with _without(group):
                 engine = _engine(str(tree))
             said = []
             for name, case in cases.items():
@@ -57,7 +61,7 @@ def main() -> None:
                                         for one in (whole, engine))
                     ratios.append(without / with_it)
                 said.append(f"{name} {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
-            print(f"{patch.path.name[:-6]}: {', '.join(said)}", flush=True)
+            print(f"{' and '.join(patch.path.stem for patch in group)}: {', '.join(said)}", flush=True)
 
 
 def _engine(spec: str | None) -> EngineBase:
@@ -75,15 +79,16 @@ def _pristine() -> Iterator[pathlib.Path]:
 
 
 @contextlib.contextmanager
-def _without(patch: patching.Patch) -> Iterator[None]:
-    """Kernels that are built meanwhile lack this patch."""
+def _without(group: list[patching.Patch]) -> Iterator[None]:
+    """Kernels that are built meanwhile lack these patches."""
     before = patching.FOLDER
+    names = {patch.path.name for patch in group}
     with tempfile.TemporaryDirectory(prefix="testbed-patches-") as name:
         patching.FOLDER = pathlib.Path(name) / "patches"
         shutil.copytree(before, patching.FOLDER)
         lines = (before / "series").read_text(encoding="utf-8").splitlines()
         (patching.FOLDER / "series").write_text("".join(
-            f"{line}\n" for line in lines if not line.split("#")[0].rstrip().endswith(f"/{patch.path.name}")),
+            f"{line}\n" for line in lines if line.split("#")[0].rstrip().rpartition("/")[2] not in names),
             encoding="utf-8")
         try:
             yield

@@ -12,7 +12,7 @@ the command prints the remaining time. A part that fails does not stop the
 others. Run the same command again to resume.
 
 In the suite `published`, runs are compared with what others measured, cell by
-cell (docs/results/published.md).
+cell (docs/howto/suite.md).
 
 In a suite with a baseline, the baseline runs beside the congestion controls
 under test, and one report says where they are better (docs/howto/suite.md).

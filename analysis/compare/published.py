@@ -189,11 +189,11 @@ def _is_at(experiment: Experiment, row: Row, cell: Cell) -> bool:
 
 
 def sentence(found: Sequence[Judged]) -> str:
-    """75 of 90 cells agree, 8 differ and are explained by a switch, 5 differ and are open, 2 have no verdict."""
+    """75 of 90 cells agree; differ, explained by a switch: 8; differ, open: 5; without a verdict: 2."""
     counts = sum((one.counts for one in found), Counter[str]())
     total = sum(counts.values())
     said = [f"{counts[AGREES]} of {total} cells agree"]
-    said += [f"{counts[word]} {words}" for word, words in (
-        (EXPLAINED, "differ and are explained by a switch"), (OPEN, "differ and are open"),
-        (NO_VERDICT, "have no verdict")) if counts[word]]
-    return ", ".join(said) + "."
+    said += [f"{words}: {counts[word]}" for word, words in (
+        (EXPLAINED, "differ, explained by a switch"), (OPEN, "differ, open"), (NO_VERDICT, "without a verdict"))
+        if counts[word]]
+    return "; ".join(said) + "."

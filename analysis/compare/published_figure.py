@@ -54,6 +54,8 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
     if axis.numbers is None:
         body.append("set xtics (" + ", ".join(f"{gnuplot.quote(value)} {place:g}"
                                               for value, place in places.items()) + ")")
+    # beside each other, so that neither hides the other
+    aside = "*1.025" if log else f"+{0.012 * (high - low):g}"
     data: dict[str, pd.Series] = {}
     for number, (title, verdicts) in enumerate(panels.items()):
         table = pd.DataFrame([(places[verdict.cell.point.get(across, values[0])], *_theirs(verdict),
@@ -70,8 +72,8 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
                  f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))} offset 0,0.4",
                  gnuplot.plot(f"'{name}.csv' using {x}:{theirs}:{least}:{most} with yerrorbars linewidth 1.6 "
                               f"pointtype 6 pointsize 0.7 linecolor '{_THEIRS}'",
-                              f"'{name}.csv' using {x}:{ours}:{below}:{above} with yerrorbars linewidth 1.6 "
-                              f"pointtype 7 pointsize 0.5 linecolor '{_OURS}'"),
+                              f"'{name}.csv' using (column({x}){aside}):{ours}:{below}:{above} with yerrorbars "
+                              f"linewidth 1.6 pointtype 7 pointsize 0.5 linecolor '{_OURS}'"),
                  "unset label 2", "unset label 3"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
 

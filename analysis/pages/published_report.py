@@ -141,7 +141,7 @@ def markdown(found: Sequence[Judged], command: Sequence[str]) -> str:
                         for quantity in one.about.quantities.values() if quantity.why_within),
                   *(f"* Switch `{name}`: {plain(why)}" for name, why in one.about.causes.items()),
                   *([f"* Open: {plain(one.about.open)}"] if one.about.open else []),
-                  *(f"* Not as published: {plain(what)} {plain(why)}" for what, why in one.about.deviations)]
+                  *(f"* Not as published: {plain(what)}: {plain(why)}" for what, why in one.about.deviations)]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from analysis.compare import published
+from analysis.compare import published, published_figure
 from analysis.compare.published import Judged, Ours, Runs, Verdict
 from analysis.pages import published_report
 from testbed.core.published_cells import About, Cell, Compared
@@ -70,7 +70,7 @@ def test_what_was_not_run_has_no_verdict(tmp_path):
     about = About("mine", "Shares", "somebody", {"share": SHARE}, [("Linux", "newer")], {}, "")
     one = Judged(about, [cell(8.5)], Runs(None, (), "not run"), {})
     assert [found.word for found in one.verdicts] == [published.NO_VERDICT]
-    assert published.sentence([one]) == "0 of 1 cells agree, 1 have no verdict."
+    assert published.sentence([one]) == "0 of 1 cells agree; without a verdict: 1."
     page = published_report.write([one], tmp_path / "page", "Title", "Words.", ["bin/testbed"], short=False)
     assert "no verdict: not run" in page.read_text(encoding="utf-8")
     assert r"goodput of \| all" in (tmp_path / "page/published.md").read_text(encoding="utf-8")
@@ -82,3 +82,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "page/mine").touch()
     with pytest.raises(Exception, match="is there already"):
         published_report.write([], tmp_path / "page", "Title", "Words.", [], short=False)
+
+
+def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):
+    about = About("mine", "Shares", "somebody", {"share": SHARE}, [], {}, "")
+    one = Judged(about, [], Runs(None, (), ""), {})
+    cells = [cell(8.5, 9.0, 8.9)._replace(point={"buffer": str(size)}) for size in (1, 2, 64)]
+    vars(one)["verdicts"] = [verdict([8.0, 8.1, 8.2, 8.0, 8.1])._replace(cell=cell) for cell in cells]
+    assert published_figure.draw(one, tmp_path) == "mine"
+    text = (tmp_path / "mine.svg").read_text(encoding="utf-8")
+    assert all(word in text for word in ("published", "here", "goodput of | all", "buffer"))
+    assert "(column('0 x')*1.025)" in (tmp_path / "mine.gp").read_text(encoding="utf-8")

@@ -108,8 +108,8 @@ def test_two_axes_and_long_flows(tmp_path):
     (["short", "long"], "", None), (["10 ms", "1 MB"], "", None), (["10", "10 ms"], "", None), (["nan", "1"], "", None),
     (["inf", "1"], "", None), (["1" + "0" * 400 + " s", "1 s"], "", None)])
 def test_axes_of_numbers(values, unit, numbers):
-    from analysis.read.experiment import _axis
-    axis = _axis("key", "key", values)
+    from analysis.read.experiment import axis_of
+    axis = axis_of("key", "key", values)
     assert (axis.numbers, axis.unit) == (pytest.approx(numbers) if numbers else None, unit)
 
 

@@ -20,7 +20,7 @@ def compute(run: Run) -> list[Metric]:
         samples = series.queue_samples(run, link)
         inside = None if samples is None else series.held_or_sampled(run, link, *series.covered(run, link, samples))
         if inside is None or not len(inside[0]):
-            return []
+            continue
         held, weights = inside
         mean_bytes = float(np.average(held["backlog_bytes"].to_numpy(), weights=weights))
         found.append(Metric("buffer_occupancy", link, "%", 100 * mean_bytes / described.capacity_bytes))

@@ -143,7 +143,9 @@ class Judged:
         low, high = limits(cell, quantity, ours)
         switched = {}
         for name, results in self._switched.items():
-            other, _, problem = _ours(results, cell, quantity)
+            cause = self.about.causes[name]
+            other, _, problem = _ours(results, cell._replace(cca=cause.ccas.get(cell.cca, cell.cca)),
+                                      quantity._replace(scope=cause.scope(quantity.scope)))
             if not problem:
                 least, most = limits(cell, quantity, other)
                 switched[name] = other, least <= other.mean <= most

@@ -139,7 +139,7 @@ def markdown(found: Sequence[Judged], command: Sequence[str]) -> str:
         lines += ["| " + " | ".join(map(plain, cells)) + " |" for _, cells in table.rows]
         lines += ["", *(f"* {plain(quantity.label)}: within {quantity.within_percent:g} %. {plain(quantity.why_within)}"
                         for quantity in one.about.quantities.values() if quantity.why_within),
-                  *(f"* Switch `{name}`: {plain(why)}" for name, why in one.about.causes.items()),
+                  *(f"* Switch `{name}`: {plain(cause.why)}" for name, cause in one.about.causes.items()),
                   *([f"* Open: {plain(one.about.open)}"] if one.about.open else []),
                   *(f"* Not as published: {plain(what)}: {plain(why)}" for what, why in one.about.deviations)]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])

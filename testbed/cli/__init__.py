@@ -68,6 +68,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     _refuse_empty(words)
+    words = _with_verb(words)
     _refuse_renamed(words)
     arguments = parser.parse_args(words)
     _process.check_current_folder()
@@ -126,6 +127,13 @@ def _literals(name: str) -> dict[str, str]:
     return found
 
 
+def _with_verb(words: list[str]) -> list[str]:
+    """`suite published` is `suite run published`."""
+    is_suite = words[0] == "suite" and len(words) > 1 and (
+        words[1] in _load("suite").names() or words[1].endswith((".yaml", ".yml")))
+    return ["suite", "run", *words[1:]] if is_suite else words
+
+
 def _refuse_renamed(words: list[str]) -> None:
     """UsageError that names the new command, where the one of the version before is asked for."""
     name, rest = words[0], words[1:]
@@ -134,6 +142,9 @@ def _refuse_renamed(words: list[str]) -> None:
     if name in _USUAL_VERBS and rest and not {*rest} & {"-h", "--help"} and rest[0] not in _load(name).VERBS:
         if guesses.close(rest[0], _load(name).VERBS):
             return                      # a mistyped verb: the parser says which was meant
+        if name == "suite":
+            raise UsageError(f"testbed suite {rest[0]}: {', '.join(_load(name).VERBS)} or a suite expected; "
+                             f"{guesses.alternatives(rest[0], _load(name).names())}")
         raise UsageError(f"testbed {name} takes a verb now: {', '.join(_load(name).VERBS)}; what was `testbed {name}` "
                          f"is `testbed {name} {_USUAL_VERBS[name]}`")
 

@@ -57,6 +57,11 @@ class _Step(NamedTuple):
     unknown: str = ""   # why it is not known which runs
 
 
+def names() -> list[str]:
+    """Suites that come with the testbed."""
+    return suites.names()
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     show = verbs.add_parser("list", help="list the suites, or what a suite would run and what is left of it")

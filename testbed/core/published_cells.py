@@ -31,8 +31,20 @@ class Compared(NamedTuple):
     why_within: str
 
 
+class Cause(NamedTuple):
+    """A suspected cause. ccas: {congestion control of the result: what runs in its place}."""
+
+    why: str
+    ccas: Mapping[str, str]
+
+    def scope(self, scope: str) -> str:
+        """What a scope of the result is called in the runs with the switch: cca_cubic may be cca_cubic-plain there."""
+        cca = scope.removeprefix("cca_")
+        return f"cca_{self.ccas[cca]}" if scope != cca and cca in self.ccas else scope
+
+
 class About(NamedTuple):
-    """What a page says of a published result. deviations: (what, why); causes: {switch: why}; open: what stays
+    """What a page says of a published result. deviations: (what, why); causes: {switch: its cause}; open: what stays
     unexplained."""
 
     name: str
@@ -40,5 +52,5 @@ class About(NamedTuple):
     source: str
     quantities: Mapping[str, Compared]
     deviations: Sequence[tuple[str, str]]
-    causes: Mapping[str, str]
+    causes: Mapping[str, Cause]
     open: str

@@ -19,6 +19,7 @@ without it and agree with it are explained by it.
 """
 import csv
 import dataclasses
+import functools
 import io
 import math
 import pathlib
@@ -28,13 +29,13 @@ from testbed.core import fields, guesses, metric_names
 from testbed.core.errors import ScenarioError
 from testbed.core.fields import FieldError
 from testbed.core.files import read_regular
-from testbed.core.published_cells import About, Cell, Compared
+from testbed.core.published_cells import About, Cause, Cell, Compared
 from testbed.core.yaml_file import YamlFile
 from testbed.core.yaml_nodes import MOST_BYTES
 from testbed.scenario import ccas, scenario
 from testbed.scenario.sections import LONGEST_NAME
 from testbed.scenario.suite_parts import (MOST_PARTS, Part, Selection, as_text, beside, look_for, part_name, percent,
-                                          sentence)
+                                          sentence, settings)
 
 _TRIALS, _BOUNDS = ("trial", "value"), ("least", "most")
 
@@ -56,14 +57,16 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True)
 class Switch(Selection):
-    """A suspected cause: what is set besides, and of which values of the sweep."""
+    """A suspected cause: what is set besides, and of which values of the sweep; ccas: {congestion control of the
+    result: what takes its place}."""
     name: str = part_name()
     kernel: str = fields.word(default="")
+    ccas: dict[str, str] = settings(default={})
     why: str = sentence()
 
     def __post_init__(self) -> None:
-        if not (self.set or self.choices or self.kernel):
-            raise FieldError("set", "at least one of set, choices and kernel expected")
+        if not (self.set or self.choices or self.kernel or self.ccas):
+            raise FieldError("set", "at least one of set, choices, ccas and kernel expected")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Result(Part):
         return About(self.name, self.title, self.source, {
             one.name: Compared(one.name, one.metric, one.scope, one.label, one.within, one.why_within)
             for one in self.quantities}, [(one.what, one.why) for one in self.deviations],
-            {one.name: one.why for one in self.switches}, self.open)
+            {one.name: Cause(one.why, one.ccas) for one in self.switches}, self.open)
 
     def switched(self, short: bool) -> dict[str, Part]:
         """{name of a switch: the part that runs with it}; none of those that a short version has no cell of."""
@@ -107,8 +110,9 @@ class Result(Part):
             if all(sweep.values()):
                 found[one.name] = Part(
                     name=f"{self.name}-{one.name}", title=self.title, scenario=self.scenario, sweep=sweep,
-                    choices={**asked.choices, **one.choices}, set={**asked.set, **one.set}, ccas=self.ccas,
-                    beside=self.beside, seeds=self.seeds, speed=self.expected_speed(short),
+                    choices={**asked.choices, **one.choices}, set={**asked.set, **one.set},
+                    ccas=tuple(one.ccas.get(cca, cca) for cca in self.ccas),
+                    beside=one.ccas.get(self.beside, self.beside), seeds=self.seeds, speed=self.expected_speed(short),
                     kernel=one.kernel or self.kernel, engines=self.engines)
         return found
 
@@ -135,6 +139,13 @@ def read(path: pathlib.Path) -> Result:
             if axis not in result.sweep:
                 raise file.error(f"switches.{place}.sweep.{axis}",
                                  f"is not swept; {guesses.alternatives(axis, sorted(result.sweep))}")
+        for cca, instead in switch.ccas.items():
+            field = f"switches.{place}.ccas.{cca}"
+            if cca not in (*result.ccas, result.beside):
+                raise file.error(field, f"is not used; {guesses.alternatives(cca, sorted(result.ccas))}")
+            if instead in (*result.ccas, result.beside) or not instead.replace("-", "").isalnum():
+                raise file.error(field, f"the name of another congestion control expected, not {instead[:40]!r}")
+            look_for(file, field, functools.partial(ccas.parse, instead))
     if any(len(f"{name}-{one.name}") > LONGEST_NAME for one in result.switches):
         raise file.error("switches", "the file's name and a switch's have more than "
                                      f"{LONGEST_NAME} characters together")

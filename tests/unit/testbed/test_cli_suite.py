@@ -211,3 +211,10 @@ def test_a_suite_that_is_not_there(capsys):
 def test_one_baseline_and_one_kernel(capsys, option, value):
     assert cli.main(["suite", "list", "iccrg", option, value]) == 2
     assert f"{option} {value}: one " in capsys.readouterr().err
+
+
+def test_a_suite_is_run_where_no_verb_is_given(capsys):
+    assert cli.main(["suite", "published", "--only", "nosuch"]) == 2
+    assert "--only nosuch: no such part of published" in capsys.readouterr().err
+    assert cli.main(["suite", "publshed"]) == 2
+    assert "list, run or a suite expected; did you mean published?" in capsys.readouterr().err

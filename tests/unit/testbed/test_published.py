@@ -45,6 +45,15 @@ def test_a_switch_runs_its_cells_with_something_else(written):
     assert result.switched(short=True)["deep"].sweep["flows"] == ("1",)
 
 
+def test_a_switch_may_put_another_congestion_control_in_the_place_of_one(written):
+    plain = "ccas: {bbr: cubic-no-hystart}"
+    result = published.read(written(YAML.replace("set: {hosts.jitter: 1 ms}", plain)))
+    assert result.switched(short=False)["deep"].ccas == ("cubic-no-hystart",)
+    cause = result.about().causes["deep"]
+    assert (cause.scope("cca_bbr"), cause.scope("bbr"), cause.scope("cca_reno")) == ("cca_cubic-no-hystart", "bbr",
+                                                                                     "cca_reno")
+
+
 def test_bounds_may_be_open(written):
     cells = published.read(written(csv=HEAD + "least,most\n1,50,share,2,\n2,50,share,,3\n")).cells
     assert [(cell.least, cell.most) for cell in cells] == [(2, None), (None, 3)]
@@ -73,7 +82,9 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(written, csv, said):
 @pytest.mark.parametrize("old, new, said", [
     ("metric: goodput", "metric: godput", "mine.yaml:7: quantities.1.metric: no such metric"),
     ("label: goodput}", "label: goodput, within: 5 %}", "mine.yaml:7: quantities.1.why_within: within and why_within"),
-    ("set: {hosts.jitter: 1 ms}, ", "", "mine.yaml:8: switches.1.set: at least one of set, choices and kernel"),
+    ("set: {hosts.jitter: 1 ms}, ", "", "mine.yaml:8: switches.1.set: at least one of set, choices, ccas"),
+    ("set: {hosts.jitter: 1 ms}", "ccas: {reno: cubic}", "mine.yaml:8: switches.1.ccas.reno: is not used"),
+    ("set: {hosts.jitter: 1 ms}", "ccas: {bbr: ./x.yaml}", "the name of another congestion control expected"),
     ("sweep: {topology.central.queue.limit: [100]}", "sweep: {rate: [1]}", "mine.yaml:8: switches.1.sweep.rate: is"),
     ("title: Shares\n", "", "title: is missing"),
     ("scenario: long-flows", "scenario: long-flow", "mine.yaml:3: scenario: "),

@@ -235,7 +235,7 @@ def test_plain_reports_are_repeated_every_ten_seconds(capsys, monkeypatch):
     ("all --smoke", "testbed suite run all"), ("studies --list", "testbed suite run studies"),
     ("site", "testbed report"), ("query cca=reno", "testbed runs query"),
     ("rm listed=no", "testbed runs rm"), ("judge x", "testbed runs judge"),
-    ("suite iccrg --quick", "testbed suite run"), ("runs cca=reno --pin x", "testbed runs list")])
+    ("runs cca=reno --pin x", "testbed runs list")])
 def test_a_command_of_the_version_before_names_the_new_one(capsys, words, now):
     assert cli.main(words.split()) == 2
     line, = capsys.readouterr().err.splitlines()

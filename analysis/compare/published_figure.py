@@ -52,7 +52,7 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
             f"set label 3 'here' at screen 0.17, screen {1 - 16 / height:g} textcolor '{_OURS}'",
             *(["set logscale x"] if log else []), f"set xrange [{low:g}:{high:g}]"]
     if axis.numbers is None:
-        body.append("set xtics (" + ", ".join(f"{gnuplot.quote(value)} {place:g}"
+        body.append("set xtics (" + ", ".join(f"{gnuplot.tick(value)} {place:g}"
                                               for value, place in places.items()) + ")")
     # beside each other, so that neither hides the other
     aside = "*1.025" if log else f"+{0.012 * (high - low):g}"

@@ -103,6 +103,11 @@ def quote(text: str) -> str:
     return "'" + " ".join(str(text).split()).replace("'", "''") + "'"
 
 
+def tick(text: str) -> str:
+    """A name of a tic, which gnuplot takes for a format."""
+    return quote(text).replace("%", "%%")
+
+
 def plot(*parts: str) -> str:
     """One plot command, a line for each part."""
     return "plot " + ", \\\n    ".join(parts)

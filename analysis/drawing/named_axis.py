@@ -28,7 +28,7 @@ class NamedAxis:
 
     def ticks(self, shown: bool) -> str:
         """With names if they are shown."""
-        placed = ", ".join(f"{gnuplot.quote(value if shown else '')} {place}"
+        placed = ", ".join(f"{gnuplot.tick(value if shown else '')} {place}"
                            for place, value in enumerate(self._values))
         return f"set xtics {f'rotate by {self._turned} right ' if self._turned else ''}({placed})"
 

@@ -47,7 +47,7 @@ def _script(experiment: Experiment, folder: Path, name: str,
             rows: list[tuple[str, float, float | None, float | None]]) -> None:
     looks = experiment.looks(experiment.drawn)
     data = pd.DataFrame(rows, columns=["label", "mean_percent", "ci95_low", "ci95_high"])
-    ticks = ", ".join(f"{gnuplot.quote(label)} {place}" for place, label in enumerate(data["label"]))
+    ticks = ", ".join(f"{gnuplot.tick(label)} {place}" for place, label in enumerate(data["label"]))
     parts = [f"'{name}.csv' using ($0 == {place} ? {place} : NaN):'mean_percent' with boxes "
              f"fillstyle solid 0.75 noborder fillcolor '{looks[label].colour}'"
              for place, label in enumerate(data["label"])]

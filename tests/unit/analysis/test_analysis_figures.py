@@ -97,6 +97,12 @@ def test_missing_gnuplot_names_the_package(tmp_path, monkeypatch):
         gnuplot.draw(tmp_path, "any", pd.DataFrame({"x": [1]}), ["plot x"])
 
 
+def test_a_tic_may_have_a_per_cent_sign(tmp_path):
+    gnuplot.draw(tmp_path, "loss", pd.DataFrame({"x": [1]}),
+                 [f"set xtics ({gnuplot.tick('cubic, loss 0.1 %')} 1)", "plot 'loss.csv' using 1:1 with points"])
+    assert "cubic, loss 0.1 %<" in (tmp_path / "loss.svg").read_text()
+
+
 def test_quotes_cannot_leave_the_string():
     assert gnuplot.quote("a'b\n`c`") == "'a''b `c`'"
 

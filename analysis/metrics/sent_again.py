@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Segments sent again of what was delivered: the loss that can be computed from retransmissions and goodput alone."""
+"""Segments sent again: how many, as iperf3 counts them, and of what was delivered: the loss that can be computed from
+retransmissions and goodput alone."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from analysis.metrics import Metric
 from analysis.read import tcp
 from analysis.read.runs import Run
 
-UNITS = {"sent_again_over_goodput": "%"}
-BETTER = {"sent_again_over_goodput": "lower"}
-WINDOWED = {"sent_again_over_goodput"}
+UNITS = {"segments_sent_again": "segments", "sent_again_over_goodput": "%"}
+BETTER = {"segments_sent_again": "lower", "sent_again_over_goodput": "lower"}
+WINDOWED = {"segments_sent_again", "sent_again_over_goodput"}
 
 #: what a retransmitted segment counts as, whatever its size
 PACKET_BYTES = 1500
@@ -21,7 +22,8 @@ def compute(run: Run) -> list[Metric]:
     if found is None:
         return []
     total = found[1].sum()
+    again = Metric("segments_sent_again", "all", "segments", float(total["total_retrans"]))
     if not total["bytes_acked"] > 0:
-        return []
-    return [Metric("sent_again_over_goodput", "all", "%",
+        return [again]
+    return [again, Metric("sent_again_over_goodput", "all", "%",
                    100 * PACKET_BYTES * float(total["total_retrans"]) / float(total["bytes_acked"]))]

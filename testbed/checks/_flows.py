@@ -11,6 +11,7 @@ from testbed.checks import Evidence
 from testbed.checks._measured import Columns
 from testbed.checks._sockets import ends_of
 from testbed.core import grouping
+from topologies import queues
 from traffic.workload.records import Flow
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 #: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
 OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
                        .split())
+#: segments that are sent together at low rates at most (tcp_min_tso_segs)
+_AT_ONCE = 2
+#: that are paced beside a segment's payload: headers of IP and TCP, with options, at most
+_HEADER_BYTES = 100
 SOCKET = ("node", "src", "sport", "dst", "dport")
 
 
@@ -35,6 +40,20 @@ def greedy(flow: Flow) -> bool:
     """
     return flow.bytes is None and flow.rate_bps is None and flow.source is None \
         and not flow.both_ways and flow.kind != "on-off"
+
+
+def stamped_late_us(flow: Flow, mss: np.ndarray, total_retrans: np.ndarray, pacing_rate_bps: np.ndarray,
+                    evidence: Evidence) -> float:
+    """By how much less than it took a sender may take a round trip for, of its samples.
+
+    A sender that paces itself stamps a segment with the time at which it would go by its rate. But what a timer sends
+    again goes at once (__tcp_retransmit_skb), before its stamp, unless a qdisc such as fq holds it until then.
+    """
+    if flow.cca in OF_WINDOWS or not (total_retrans > 0).any() or any(
+            queues.traits(link).paces for link in evidence.network.links if link.name == flow.hops[0]):
+        return 0.0
+    rate_bps = np.nanmin(np.where(pacing_rate_bps > 0, pacing_rate_bps, np.inf))
+    return float(_AT_ONCE * (np.nanmax(mss) + _HEADER_BYTES) * 8e6 / rate_bps)
 
 
 def cut(evidence: Evidence) -> bool:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from testbed.checks import Evidence, Finding
+from testbed.checks._flows import stamped_late_us
 from testbed.checks._sockets import ends_of
 from testbed.core.guest_files import DatagramCounts
 from topologies.links import varying, wires
@@ -20,6 +21,7 @@ NEEDS = ("kernel",)
 _CLOCK_US = 2
 #: a round trip may be taken from time stamps, which count ms
 _STAMP_US = 1000
+_STAMPED = ("mss", "total_retrans", "pacing_rate_bps")
 #: of a segment without payload
 _LEAST_FRAME_BYTES = 54
 #: fewer packets say nothing of what happens at random: so many are all in one half of a jitter once in 2**100 runs ...
@@ -41,11 +43,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             for problem in _one_way([links[name] for name in flow.hops], one, one.delay_min_us):
                 wrong += 1
                 yield Finding("invalid", f"flow {flow.flow}: {problem}")
-    shortest = _shortest_rtts(evidence)
+    shortest, stamped_us = _shortest_rtts(evidence)
     for flow in (flow for flow in evidence.flows if flow.flow in shortest):
         hops = [links[name] for name in (*flow.hops, *flow.hops_back)]
         least_us = _least_us(hops, _LEAST_FRAME_BYTES)
-        if shortest[flow.flow] < least_us - _STAMP_US - _CLOCK_US:
+        if shortest[flow.flow] < least_us - _STAMP_US - _CLOCK_US - stamped_us[flow.flow]:
             wrong += 1
             yield Finding("invalid", f"flow {flow.flow}: a round trip took {shortest[flow.flow] / 1000:.3f} ms, "
                                      f"its way takes {least_us / 1000:.3f} ms at least")
@@ -88,14 +90,20 @@ def _surely_late_us(link: Link, packets: int) -> float:
     return float(max(step_us, spread_us / 2 if packets >= _LEAST_PACKETS else 0))
 
 
-def _shortest_rtts(evidence: Evidence) -> dict[int, float]:
-    """{flow: the shortest round trip in us that one of its senders saw}"""
-    flows = [flow for flow in evidence.flows if flow.transport == "tcp"]
-    samples = evidence.table("tcp_info", usecols=["node", "sport", "dst", "dport", "min_rtt_us"]) if flows else None
+def _shortest_rtts(evidence: Evidence) -> tuple[dict[int, float], dict[int, float]]:
+    """({flow: the shortest round trip in us that one of its senders saw}, {flow: by how much it may be too short})"""
+    flows = {flow.flow: flow for flow in evidence.flows if flow.transport == "tcp"}
+    samples = evidence.table("tcp_info", usecols=["node", "sport", "dst", "dport", "min_rtt_us", *_STAMPED]) \
+        if flows else None
     if samples is None or samples.empty:
-        return {}
+        return {}, {}
     # before the first one the kernel has its largest number there
     seen = samples["min_rtt_us"].between(1, 2**32 - 2)
-    numbers, _ = ends_of(samples, flows)
-    found = samples["min_rtt_us"][seen & (numbers > 0)].groupby(numbers[seen & (numbers > 0)]).min()
-    return {int(flow): float(rtt_us) for flow, rtt_us in found.items()}
+    numbers, _ = ends_of(samples, list(flows.values()))
+    found, stamped_us = {}, {}
+    known = seen & (numbers > 0)
+    for number, of in samples[known].groupby(numbers[known]):
+        found[int(number)] = float(of["min_rtt_us"].min())
+        mss, total_retrans, pacing_rate_bps = (of[name].to_numpy() for name in _STAMPED)
+        stamped_us[int(number)] = stamped_late_us(flows[int(number)], mss, total_retrans, pacing_rate_bps, evidence)
+    return found, stamped_us

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
-from testbed.checks._flows import by_end, established, greedy, sack, single
+from testbed.checks._flows import by_end, established, greedy, sack, single, stamped_late_us
 from testbed.checks._measured import Columns, of_links
 from testbed.checks._ranges import Sojourns
 from testbed.core import ip
@@ -24,7 +24,8 @@ from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
 
-_COLUMNS = ("srtt_us", "min_rtt_us", "mss", "delivered", "total_retrans", "ca_state", "cwnd", "unacked", "bytes_acked")
+_COLUMNS = ("srtt_us", "min_rtt_us", "mss", "delivered", "total_retrans", "ca_state", "cwnd", "unacked", "bytes_acked",
+            "pacing_rate_bps")
 #: of what a round trip adds to srtt (RFC 6298)
 _GAIN = 1 / 8
 #: round trips of which those before are worth (7/8)**32 = 1.4 %; an acknowledgement for every other segment brings one
@@ -155,8 +156,10 @@ def _flow(flow: Flow, of: Columns, ways: Sequence[Link], edge_us: tuple[float, f
         return
     yield from _shortest(of, evidence)
     least_us, most_us, late_us = _bounds(flow, of, ways, sojourns, evidence)
-    exact_us = _CLOCK_US + _STAMP_US * (of["total_retrans"] > 0)
-    below = of["srtt_us"] < least_us - exact_us
+    again = of["total_retrans"] > 0
+    exact_us = _CLOCK_US + _STAMP_US * again
+    stamped_us = stamped_late_us(flow, of["mss"], of["total_retrans"], of["pacing_rate_bps"], evidence)
+    below = of["srtt_us"] < least_us - exact_us - stamped_us * again
     if below.any():
         row = int(np.argmax(below))
         yield "invalid", (f"{int(below.sum())} of {len(below)} samples of its smoothed round trip are shorter than its "

@@ -104,3 +104,19 @@ def test_copies_that_wait_on_a_wire_are_named(findings, files):
     level, text = findings("round_trips", files)[0]
     assert level == "suspect"
     assert text.endswith("; copies of a link that is always busy wait on its wire: right_to_left")
+
+
+@pytest.mark.parametrize("cca, shortest_us, again, queue, level", [
+    # two segments take 2.5 ms at 10 Mbit/s
+    ("bbr", 6_990, 1, "pfifo", "ok"), ("bbr", 4_400, 1, "pfifo", "invalid"), ("cubic", 6_990, 1, "pfifo", "invalid"),
+    ("bbr", 6_990, 0, "pfifo", "invalid"), ("bbr", 6_990, 1, "fq", "invalid")])
+def test_a_timer_sends_again_before_a_paced_segments_stamp(findings, files, cca, shortest_us, again, queue, level):
+    """The kernel then takes the round trip for shorter than the way, whose 8.026 ms nobody can beat."""
+    spoils.greedy(cca=cca)(files)
+    for column, value in (("min_rtt_us", shortest_us), ("total_retrans", again), ("pacing_rate_bps", 10_000_000)):
+        spoils.cell("tcp_info", column, value)(files)
+    for link in files["network.json"]["links"]:
+        if link["from"] == "n2":
+            link["queue"] = queue
+            link.pop("queue_traits", None)
+    assert findings("delays", files)[0][0] == level

@@ -25,5 +25,5 @@ def compute(run: Run) -> list[Metric]:
     again = Metric("segments_sent_again", "all", "segments", float(total["total_retrans"]))
     if not total["bytes_acked"] > 0:
         return [again]
-    return [again, Metric("sent_again_over_goodput", "all", "%",
-                   100 * PACKET_BYTES * float(total["total_retrans"]) / float(total["bytes_acked"]))]
+    share = 100 * PACKET_BYTES * float(total["total_retrans"]) / float(total["bytes_acked"])
+    return [again, Metric("sent_again_over_goodput", "all", "%", share)]

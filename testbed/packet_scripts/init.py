@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY, _CLONE_NEWNET, _POWER_OFF, _INIT_MODULE = 1, 0x40000000, 0x4321FEDC, 175
+#: of virtual time, for a script: it waits for what does not come. A week takes a minute of CPU time at most
+_LONGEST_S = 7 * 24 * 3600
 _CODE, _WORK = "/run/code", "/run/work"
 
 
@@ -66,6 +69,7 @@ def main() -> None:
         _mount("none", inside.folder_of(number), "hostfs", _MS_RDONLY, folder)
     with open(f"{_WORK}/results.jsonl", "a", encoding="utf-8") as results:
         for place in range(len(job.scripts)):
+            inside.say_progress(f"{_WORK}/progress.json", job, place)
             results.write(json.dumps({"script": place, **_in_namespace(job, place)}) + "\n")
             results.flush()
 
@@ -89,6 +93,11 @@ def _in_namespace(job: "Job", place: int) -> dict[str, object]:
         os._exit(0)
     os.close(writing)
     with open(reading, "rb") as pipe:
+        if not select.select([pipe], [], [], _LONGEST_S)[0]:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return {"ok": False, "line": 0, "what": f"not over after {_LONGEST_S} s of virtual time", "event": "",
+                    "lines": [], "virtual_ns": _LONGEST_S * 10**9, "output": "", "trace": []}
         said = pipe.read()
     _, status = os.waitpid(pid, 0)
     try:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import resource
+import time
 
 from testbed.core.record import ListOf, Record
 from testbed.packet_scripts import parser
@@ -55,6 +56,12 @@ class Job(Record):
 def read_job(path: str) -> Job:
     with open(path, encoding="utf-8") as file:
         return Job(json.load(file), "job.json")
+
+
+def say_progress(path: str, job: Job, place: int) -> None:
+    """Tell whoever watches the guest which script is next (testbed/engines/uml/watch.py)."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"phase": f"script {place + 1} of {len(job.scripts)}", "t_us": time.monotonic_ns() // 1000}, file)
 
 
 def folder_of(number: int) -> str:

@@ -45,7 +45,8 @@ class Outcome:
         if told.error:
             return cls(file, (f"{file}: the interpreter failed: {told.error.strip().splitlines()[-1]}",
                               *told.error.strip().splitlines()[:-1]))
-        problem = () if told.ok else (f"{file}:{told.line}: {told.what}", *told.lines)
+        place = f"{file}:{told.line}" if told.line else file
+        problem = () if told.ok else (f"{place}: {told.what}", *told.lines)
         return cls(file, problem, output=told.output, trace=tuple(told.trace), virtual_s=told.virtual_ns / 1e9)
 
 

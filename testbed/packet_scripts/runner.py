@@ -21,6 +21,7 @@ from kernel import crash, guest
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.core.files import read_regular, write_json
+from testbed.engines.uml import ending, watch
 from testbed.packet_scripts import parser
 from testbed.packet_scripts.language import Script
 from testbed.packet_scripts.results import Outcome, Told
@@ -35,7 +36,6 @@ _INIT = "testbed/packet_scripts/init.py"
 #: what of the testbed runs inside
 _CODE = ("testbed/__init__.py", *(f"testbed/core/{name}.py" for name in ("__init__", "errors", "guesses", "record")))
 _MEMORY_MB = 512
-_BOOT_S, _SCRIPT_S = 60, 30
 Report = Callable[[str], None]
 
 
@@ -102,13 +102,13 @@ class Runner:
             work.mkdir()
             folders = list(dict.fromkeys(str(source.path.resolve().parent) for source in group))
             self._lay_out(code, group, folders, variant)
-            log = self._run(code, work, folders, _BOOT_S + _SCRIPT_S * len(group))
+            ended = self._run(code, work, folders)
             told = _read_results(work / "results.jsonl")
         for place, source in enumerate(group):
             if place in told:
                 yield Outcome.of(str(source.path), told[place])
             elif place == len(told):
-                yield Outcome(str(source.path), (f"{source.path}: {_what_happened(log)}",))
+                yield Outcome(str(source.path), (f"{source.path}: {ended}",))
             else:
                 yield Outcome(str(source.path), (f"{source.path}: not run: the guest ended before",))
 
@@ -140,8 +140,8 @@ class Runner:
                          "defines": [list(pair) for pair in source.defines],
                          "folder": folders.index(str(source.path.resolve().parent))} for source in group]})
 
-    def _run(self, code: pathlib.Path, work: pathlib.Path, folders: Sequence[str], timeout_s: float) -> str | None:
-        """What the guest said; None if it did not end."""
+    def _run(self, code: pathlib.Path, work: pathlib.Path, folders: Sequence[str]) -> str:
+        """How the guest ended. What it takes of the wall time does not matter, as long as it gets on."""
         memory = guest.memory_dir(_MEMORY_MB)
         cpus = sorted(os.sched_getaffinity(0))
         command = guest.command(self.kernel.program, code, [_INIT], work, memory, memory_mb=_MEMORY_MB,
@@ -154,14 +154,16 @@ class Runner:
         with open(log_path, "wb") as log:
             process = subprocess.Popen(command, cwd=work, env=guest.environment(memory), stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        ended = True
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            ended = False
+            watch.watch(process, self.kernel.build_dir / "System.map", work, log_path, lambda *_: None)
+        except watch.Stalled as problem:
+            return f"{problem}{ending.last_words(log_path)}"
+        except watch.Buggy:
+            pass                                # the log says more
         finally:
             guest.kill_session(process)
-        return log_path.read_text("utf-8", "replace").replace("\r", "") if ended else None
+        said = log_path.read_text("utf-8", "replace").replace("\r", "")
+        return "the guest ended: " + (crash.describe(said) or said.strip()[-1500:])
 
 
 def _own_cca(source: Source) -> str:
@@ -190,12 +192,6 @@ def _read_results(path: pathlib.Path) -> dict[int, Told]:
         told = Told(json.loads(line), path.name)
         found[told.script] = told
     return found
-
-
-def _what_happened(log: str | None) -> str:
-    if log is None:
-        return "the guest did not end: it computes without end, or something waits for ever"
-    return "the guest ended: " + (crash.describe(log) or log.strip()[-1500:])
 
 
 __all__ = ["FOLDER", "KERNEL_OPTIONS", "RunFailed", "Runner", "Source", "read", "runner"]

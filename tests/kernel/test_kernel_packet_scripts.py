@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Packet scripts in a guest: ours pass, wrong ones fail at their line, and a changed kernel makes the script fail that
 is about it."""
+import itertools
 import re
+import signal
+import subprocess
 
 import pytest
 
@@ -197,13 +200,47 @@ def test_the_congestion_control_of_the_command_line_counts(run):
             run(text, cca=cca)
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "__import__('ctypes').CDLL(None).reboot(0x4321FEDC)"])
-def test_a_guest_that_does_not_come_to_its_end(run, monkeypatch, code):
+@pytest.mark.parametrize("code, words", [
+    ("while True: pass", r"virtual time stands still at \d+ s \(script 2 of 3\): .* for 1 s of CPU time"),
+    ("while True: __import__('time').sleep(1e-7)", r"no progress at \d+ s \(script 2 of 3\) for 2 s of CPU time"),
+    ("__import__('ctypes').CDLL(None).reboot(0x4321FEDC)", "the guest ended: ")])
+def test_a_guest_that_does_not_come_to_its_end(run, monkeypatch, code, words):
     """The script before it has its result, and the one behind it says that it was not run."""
-    monkeypatch.setattr(runner, "_BOOT_S", 20)
-    monkeypatch.setattr(runner, "_SCRIPT_S", 0)
+    monkeypatch.setattr(runner.watch, "STALL_CPU_S", 1)
+    monkeypatch.setattr(runner.watch, "STALL_S", 2 if "sleep" in code else 300)
     before, during, behind = run(HANDSHAKE, f"{HANDSHAKE}+0 %{{ {code} }}%\n", HANDSHAKE)
     assert before.ok and not during.ok and "not run" in behind.problem[0]
+    assert re.search(words, during.problem[0])
+
+
+def test_a_script_that_waits_for_what_does_not_come(run):
+    """It ends after a week of virtual time, and the next one runs."""
+    waiting = f"{HANDSHAKE}+0 %{{ __import__('threading').Event().wait() }}%\n"
+    before, during, behind = run(HANDSHAKE, waiting, HANDSHAKE)
+    assert before.ok and behind.ok
+    assert during.problem == (f"{during.file}: not over after 604800 s of virtual time",)
+    assert during.virtual_s == 604_800
+
+
+def test_a_machine_that_has_little_time_for_the_guest(run, monkeypatch):
+    """The wall clock goes by an hour between two looks, and the guest is stopped for twenty of them."""
+    hours, looks, guests = itertools.count(0, 3600), itertools.count(), []
+    read_progress, popen = runner.watch.read_progress, subprocess.Popen
+
+    def look(work_dir):
+        number = next(looks)
+        if number in (3, 23):
+            guests[-1].send_signal(signal.SIGSTOP if number == 3 else signal.SIGCONT)
+        return read_progress(work_dir)
+
+    def start(*words, **more):
+        guests.append(popen(*words, **more))
+        return guests[-1]
+    monkeypatch.setattr(runner.watch, "read_progress", look)
+    monkeypatch.setattr(runner.watch, "MOST_BETWEEN_LOOKS_S", 1)
+    monkeypatch.setattr(runner.watch.time, "monotonic", lambda: next(hours))
+    monkeypatch.setattr(runner.subprocess, "Popen", start)
+    assert [outcome.ok for outcome in run(*[HANDSHAKE] * 20)] == [True] * 20 and next(looks) > 23
 
 
 #: what switches off what a script is about

@@ -23,8 +23,8 @@ STALL_CPU_S = 60
 #: CPU seconds of a guest without a second of traffic done, while its clock moves: a loop in the kernel that
 #: moves it by nanoseconds (cpu_relax) is one; the dearest network that was measured takes some 5 s
 CREEP_CPU_S = 100
-#: CPU seconds without progress in other phases, where a large network takes long; wall seconds without any computing,
-#: as other programs may leave a guest little of the machine: less than COMPUTES_S
+#: CPU seconds without progress in other phases, where a large network takes long; wall seconds in which the guest waits
+#: and computes less than COMPUTES_S. While it has something to compute, the machine makes it wait, and that may last
 STALL_S, COMPUTES_S = 300, 1
 #: of the wall seconds between two looks, as many count: more have gone by where this process itself did not run, since
 #: somebody stopped it (and most likely the guest, too)
@@ -63,7 +63,8 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     idle_s, computed_s, looked, ended = 0.0, 0.0, time.monotonic(), False
     while True:
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
-        idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
+        if not cpu.wanted():
+            idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()
         if now is not None and now != progress:
             progress, since_cpu_s, idle_s, computed_s = now, cpu_s, 0.0, cpu_s
@@ -152,7 +153,8 @@ class _News:
 
 
 class _CpuTime:
-    """CPU seconds used by a process and by its children: those it has waited for, and those that run."""
+    """CPU seconds used by a process and by its children: those it has waited for, and those that run; and whether they
+    want more."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -164,10 +166,15 @@ class _CpuTime:
                                                            for child in self._find_children())
         return ticks / os.sysconf("SC_CLK_TCK")
 
+    def wanted(self) -> bool:
+        """Whether one of them would compute if the machine let it: it is ready to, waits for a disk, or was stopped."""
+        return any(_stat(pid)[:1] in (["R"], ["D"], ["T"]) for pid in (self._pid, *self._children))
+
     def _find_children(self) -> list[int]:
         try:
             with open(f"/proc/{self._pid}/task/{self._pid}/children", encoding="ascii") as file:
-                return [int(child) for child in file.read().split()]
+                self._children = [int(child) for child in file.read().split()]
+                return self._children
         except OSError:
             pass                                # a kernel without this list: all processes have to be looked at
         now = time.monotonic()
@@ -179,19 +186,21 @@ class _CpuTime:
 
 
 def _parent(process: pathlib.Path) -> int:
-    try:
-        return int((process / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0
+    fields = _stat(int(process.name))
+    return int(fields[1]) if fields else 0
 
 
 def _cpu_ticks(pid: int, children: bool) -> int:
+    return sum(map(int, _stat(pid)[11:15] if children else _stat(pid)[11:13]))
+
+
+def _stat(pid: int) -> list[str]:
+    """Of a process: its state, its parent and so on (proc(5), from the third field); nothing if it has gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
+            return file.read().rpartition(")")[2].split()
     except OSError:
-        return 0
-    return sum(map(int, fields[11:15] if children else fields[11:13]))
+        return []
 
 
 def _ask_for_stack(process: subprocess.Popen[bytes]) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Watching a guest: what it reports, and what happens when it computes without end."""
+import contextlib
 import errno
 import itertools
 import json
@@ -101,6 +102,58 @@ def test_a_guest_that_gets_little_of_the_machine(tmp_path, monkeypatch):
     assert process.returncode == 0 and next(computed) > 3
 
 
+@pytest.mark.parametrize("stop", [True, False])
+def test_a_guest_that_the_machine_does_not_let_compute(tmp_path, monkeypatch, stop):
+    """It was stopped for a hundred looks, 1000 s of wall time each, and goes on; one that waits by itself stalls."""
+    clock, looks = itertools.chain(range(0, 100_000, 1000), itertools.repeat(100_000)), itertools.count()
+    monkeypatch.setattr(watch.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(watch, "MOST_BETWEEN_LOOKS_S", 1e9)
+    monkeypatch.setattr(watch, "LOOK_EVERY_S", 0.001)
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+    def let_it_go_on(_work_dir):
+        if next(looks) == 150:
+            process.stdin.close()
+            process.send_signal(signal.SIGCONT)
+    monkeypatch.setattr(watch, "read_progress", let_it_go_on)
+    try:
+        if stop:
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
+            assert process.returncode == 0 and next(looks) > 150
+        else:
+            with pytest.raises(watch.Stalled, match="no progress while starting for 300 s of wall time"):
+                watch.watch(process, tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_program_in_the_guest_that_wants_to_compute(tmp_path):
+    """It is a child of the kernel's process, which waits for it."""
+    process = subprocess.Popen(["sh", "-c", "sh -c 'kill -STOP $$'; exit 0"], start_new_session=True)
+    try:
+        processes = watch._CpuTime(process.pid)
+        ends = time.monotonic() + 60
+        while not (processes.read_s() >= 0 and processes.wanted() and states(process.pid) == ["S", "T"]):
+            assert time.monotonic() < ends
+        assert processes.wanted()
+        os.killpg(process.pid, signal.SIGCONT)
+        process.wait()
+        processes.read_s()
+        assert not processes.wanted()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def states(pid):
+    """Of a process and its children."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [watch._stat(one)[0] for one in (pid, *map(int, file.read().split()))]
+
+
 @pytest.mark.parametrize("jump_s, stalls", [(10_000, False), (3, True)])
 def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monkeypatch, jump_s, stalls):
     """As after SIGSTOP and SIGCONT: the clock has jumped, and the guest goes on. One that does not still stalls."""
@@ -118,6 +171,7 @@ def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monke
     monkeypatch.setattr(watch, "_ask_for_stack", lambda process: None)
     monkeypatch.setattr(watch._CpuTime, "_find_children", lambda self: [])
     monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: 0.0)
+    monkeypatch.setattr(watch._CpuTime, "wanted", lambda self: False)
     if stalls:
         with pytest.raises(watch.Stalled, match="no progress while starting for 4 s"):
             watch.watch(Guest(), tmp_path / "nothing", tmp_path, tmp_path / "log.txt", lambda *_: None)

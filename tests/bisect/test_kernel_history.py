@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Faults that were put back into Linux, each in a commit among others: the one that brought it is found."""
 import pathlib
+import re
 
 import pytest
 
@@ -26,6 +27,16 @@ def test_the_commit_is_found(testbed, linux, scenario, words, subject):
     done = bisected(testbed, linux, scenario, *words)
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"first bad commit: {history.commits(linux)[subject]}\n  {subject}\n" in done.stdout
+
+
+def test_the_commit_is_found_by_a_packet_script(testbed, linux):
+    """Of the last four; the line of the script that fails is said of each that is bad."""
+    commits = history.commits(linux)
+    done = testbed("bisect", str(HERE / "dctcp-loss.pkt"), "--tree", str(linux), "--good",
+                   history.before(linux, history.DELAYED), "--bad", "main", "--path", "net/ipv4")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert f"first bad commit: {commits[history.DCTCP]}\n  {history.DCTCP}\n" in done.stdout
+    assert re.search(r"dctcp-loss\.pkt:2[56]: ", done.stdout)
 
 
 def test_a_commit_that_does_not_compile_is_skipped(testbed, linux):

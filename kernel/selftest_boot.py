@@ -16,10 +16,36 @@ import traceback
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _WORK = "/run/work"
+# read before anything is mounted over the folder of this file
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "built-in"), encoding="utf-8") as _file:
+    _BUILT_IN = _file.read()
 _HOST_WORK = "/proc/self/cwd"
 #: starting takes no virtual time, and TCP takes a segment that was sent in the clock's first microsecond for one that
 #: was not sent (it warns in tcp_clean_rtx_queue)
 _BEFORE_S = 10
+#: scripts call it for what is built in here; the machine's own, if there is one, looks for files of modules
+_MODPROBE = """#!/bin/sh
+for name; do
+    case $name in
+    -r | --remove) exit 0 ;;
+    -*) continue ;;
+    esac
+    grep -qx "$(echo "$name" | tr - _)" "$BUILT_IN" && exit 0
+    echo "modprobe: FATAL: Module $name not found: this kernel has only what is built in" >&2
+    exit 1
+done
+"""
+_PROGRAMS = "/run/testbed-programs"
+
+
+def _put_modprobe() -> None:
+    """A modprobe that knows what is built in: the file `built-in` beside this one."""
+    os.makedirs(_PROGRAMS)
+    with open(f"{_PROGRAMS}/modprobe", "w", encoding="ascii") as file:
+        file.write(_MODPROBE.replace("$BUILT_IN", f"{_PROGRAMS}/built-in"))
+    os.chmod(f"{_PROGRAMS}/modprobe", 0o755)
+    with open(f"{_PROGRAMS}/built-in", "w", encoding="utf-8") as file:
+        file.write(_BUILT_IN)
 
 
 def _mount(source: str, target: str, kind: str, data: str = "") -> None:
@@ -48,8 +74,8 @@ def _run(collection: str, test: str, longest_s: float) -> None:
 def main() -> None:
     collection, test, longest_s = sys.argv[1:4]
     os.environ.clear()
-    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8", PYTHONHASHSEED="0",
-                      PYTHONDONTWRITEBYTECODE="1")
+    os.environ.update(PATH=f"{_PROGRAMS}:/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8",
+                      PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     _mount("proc", "/proc", "proc")
     _mount("sysfs", "/sys", "sysfs")
     _mount("devtmpfs", "/dev", "devtmpfs")
@@ -60,6 +86,7 @@ def main() -> None:
         if os.path.isdir(folder):
             _mount(kind, folder, kind)
     _mount("none", _WORK, "hostfs", _HOST_WORK)
+    _put_modprobe()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     time.sleep(_BEFORE_S)
     _run(collection, test, float(longest_s))

@@ -28,6 +28,8 @@ _INIT = pathlib.Path(__file__).with_name("selftest_boot.py")
 _FOLDER = "tools/testing/selftests"
 _COLLECTION = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _MEMORY_MB = 1024
+#: what their scripts use and their files `config` do not ask for, since every distribution has it
+_TAKEN_FOR_GRANTED = b"\nCONFIG_IP_ROUTE_MULTIPATH=y\n"
 #: what the tests' own runner gives those without a file `settings`
 _USUAL_LONGEST_S = 45
 #: as kselftest has it
@@ -124,6 +126,7 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
         work, code = pathlib.Path(name) / "work", pathlib.Path(name) / "code"
         code.mkdir()
         shutil.copyfile(_INIT, code / "init.py")
+        (code / "built-in").write_text(_built_in(collection.kernel), encoding="utf-8")
         shutil.copytree(collection.installed, work / "tests", symlinks=True)
         (work / "tests" / collection.name / test).chmod(0o755)     # tarballs and patches make files without that right
         log = guest.run_briefly(collection.kernel.program, code, [
@@ -142,9 +145,16 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
     return Result(test, exit_code, virtual_s, output, trouble)
 
 
+def _built_in(kernel: Kernel) -> str:
+    """Names of the kernel's built-in modules, one a line, with _ for - as the kernel has them."""
+    files = (folder / "modules.builtin" for folder in (kernel.program.parent, kernel.build_dir))
+    paths = next((_text(file) for file in files if file.is_file()), "").split()
+    return "\n".join(sorted(pathlib.PurePath(path).stem.replace("-", "_") for path in paths)) + "\n"
+
+
 def _kept(config: pathlib.Path) -> str:
     """A copy in the cache of what a collection wants to be configured, known by its content."""
-    data = config.read_bytes()
+    data = config.read_bytes() + _TAKEN_FOR_GRANTED
     kept = sources.cache_dir() / "configs" / f"{hashlib.sha256(data).hexdigest()[:16]}.config"
     kept.parent.mkdir(parents=True, exist_ok=True)
     partial = kept.with_suffix(f".{os.getpid()}")

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import threading
 import types
 
@@ -46,7 +47,8 @@ def tree(tmp_path, monkeypatch):
 
     def ensure(spec, report, options=()):
         asked.append(list(options))
-        return types.SimpleNamespace(source_dir=folder, source="the toy", program=kernels / "linux", key="toy")
+        return types.SimpleNamespace(source_dir=folder, source="the toy", program=kernels / "linux", key="toy",
+                                     build_dir=kernels / "build")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "ensure", ensure)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -62,7 +64,8 @@ def test_a_collection_is_installed_once_with_the_kernel_that_it_asks_for(tree):
     assert found.tests == ("first.sh", "second.sh") and found.longest_s == 300
     assert found.not_compiled == ("tool.c:3: fatal error: libmnl.h: No such file or directory",)
     (usual, (name, config)) = tree.asked
-    assert usual == ["bpf"] and name == "bpf" and pathlib.Path(config).read_text() == "CONFIG_VETH=m\n"
+    assert usual == ["bpf"] and name == "bpf" and pathlib.Path(config).read_text() == \
+        "CONFIG_VETH=m\n\nCONFIG_IP_ROUTE_MULTIPATH=y\n"
     (tree.tests / "third.sh").write_text("")
     assert prepare() == found and not (found.installed / "net/toy/third.sh").exists(), "installed again"
     (tree.tests / "config").write_text("CONFIG_TUN=m\n")
@@ -117,9 +120,14 @@ def test_a_script_that_the_tree_does_not_have_is_refused_before_the_kernel_is_bu
 @pytest.fixture
 def judged(tree, monkeypatch):
     """judged(log, result) -> what becomes of a guest that leaves these."""
-    def run(log, said=None, output="1..1\nok 1\n"):
+    def run(log, said=None, output="1..1\nok 1\n", built_in=None):
+        if built_in is not None:
+            build_dir = build.ensure("6.12", print).build_dir
+            build_dir.mkdir()
+            (build_dir / "modules.builtin").write_text(built_in)
+
         def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed, stop):
-            run.words = init
+            run.words, run.built_in = init, (folder / "built-in").read_text()
             assert os.access(scratch / "tests/net/toy/first.sh", os.X_OK) and (folder / "init.py").exists()
             (scratch / "output.txt").write_text(output)
             if said is not None:
@@ -134,6 +142,22 @@ def test_one_that_passes(judged):
     found = judged("[    0.1] TCP: ok\n", {"exit_code": 0, "virtual_s": 3.25})
     assert found.passed and not found.skipped and found.virtual_s == 3.25 and found.output == "1..1\nok 1\n"
     assert judged.words == ["init.py", "net/toy", "first.sh", "300.0"]
+
+
+def test_the_guest_knows_what_is_built_in(judged):
+    """For its modprobe, which finds nothing else."""
+    judged("", {"exit_code": 0, "virtual_s": 1}, built_in="kernel/net/sched/sch_red.ko\nkernel/net/tcp-vegas.ko\n")
+    assert judged.built_in == "sch_red\ntcp_vegas\n"
+
+
+@pytest.mark.parametrize("words, code", [
+    (["sch_red"], 0), (["-q", "tcp-vegas"], 0), (["nosuch"], 1), (["-n", "nosuch", "sch_red"], 1), (["-r", "nosuch"], 0)])
+def test_modprobe(tmp_path, words, code):
+    script = re.search(r'_MODPROBE = """(.*?)"""', selftests._INIT.read_text(), re.S)[1]
+    (tmp_path / "modprobe").write_text(script.replace("$BUILT_IN", str(tmp_path / "built-in")))
+    (tmp_path / "built-in").write_text("sch_red\ntcp_vegas\n")
+    done = subprocess.run(["sh", tmp_path / "modprobe", *words], capture_output=True, text=True)
+    assert done.returncode == code and ("nosuch" in done.stderr) == bool(code)
 
 
 @pytest.mark.parametrize("log, said, passed, skipped, trouble", [

@@ -151,7 +151,8 @@ def test_the_guest_knows_what_is_built_in(judged):
 
 
 @pytest.mark.parametrize("words, code", [
-    (["sch_red"], 0), (["-q", "tcp-vegas"], 0), (["nosuch"], 1), (["-n", "nosuch", "sch_red"], 1), (["-r", "nosuch"], 0)])
+    (["sch_red"], 0), (["-q", "tcp-vegas"], 0), (["nosuch"], 1), (["-n", "nosuch", "sch_red"], 1),
+    (["-r", "nosuch"], 0)])
 def test_modprobe(tmp_path, words, code):
     script = re.search(r'_MODPROBE = """(.*?)"""', selftests._INIT.read_text(), re.S)[1]
     (tmp_path / "modprobe").write_text(script.replace("$BUILT_IN", str(tmp_path / "built-in")))

@@ -19,7 +19,7 @@ from kernel.make import USUAL_HZ, Facts, Report, facts_of
 from kernel.source import KernelError, NoSuchKernel
 from kernel.work_folder import Base, WorkFolder
 
-#: specs of kernels that kernel/revisions.py has put into the cache begin so; their key follows
+#: specs of kernels that are in the cache already begin so, such as those of kernel/revisions.py; their key follows
 BUILT = "build:"
 #: folder of the cache with work folders of trees
 TREES = "trees"
@@ -86,7 +86,7 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
         _note_use(built)
         return built
     if spec is not None and spec.startswith(BUILT):
-        raise NoSuchKernel(f"--kernel {spec}: no such build in {sources.cache_dir()}; `testbed bisect` makes them")
+        raise NoSuchKernel(f"--kernel {spec}: no such build in {sources.cache_dir() / 'kernels'}")
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
     target = build_dir(spec, identity, hz, options)
@@ -151,11 +151,12 @@ def _build_source(spec: str | None, identity: str, target: pathlib.Path, report:
 
 
 def _built(spec: str) -> Kernel | None:
-    """A build in the cache, by its key; modules can be built for it while its work tree is still that commit's."""
+    """A build in the cache, by its key; modules can be built for it while its work tree is still at it."""
     key = spec.removeprefix(BUILT)
-    if not re.fullmatch(r"commit-[0-9a-f]{16}-[0-9a-f]{12}", key):
+    if not re.fullmatch(r"[a-z0-9][\w.+~-]*-[0-9a-f]{12}", key, re.ASCII):
         return None
-    return _load(sources.cache_dir() / "kernels" / key, f"commit {key.split('-')[1]}")
+    commit = re.match(r"commit-([0-9a-f]{16})-", key)
+    return _load(sources.cache_dir() / "kernels" / key, f"commit {commit[1]}" if commit else key)
 
 
 @contextlib.contextmanager

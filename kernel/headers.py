@@ -32,6 +32,10 @@ class Headers:
             raise KernelError(f"to build a module, first: apt-get install {' '.join(missing)}")
         return cls(key, release, folder)
 
+    @property
+    def takes_modules(self) -> bool:
+        return True
+
     def make_command(self) -> list[str]:
         """make for this kernel, to be followed by its target."""
         return ["make", "-C", str(self.folder)]

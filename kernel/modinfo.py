@@ -12,13 +12,22 @@ def of_module(file: pathlib.Path) -> dict[str, str]:
     return _parameters(pathlib.Path(file).read_bytes(), b"parm=")
 
 
+def built_in(kernel: Kernel) -> list[str]:
+    """Names of the modules that are part of the kernel."""
+    entries = _of_builtins(kernel).split(b"\0")
+    return sorted({entry.partition(b".")[0].decode("utf-8", "replace") for entry in entries if entry})
+
+
 def of_builtin(kernel: Kernel, module: str) -> dict[str, str]:
     """{parameter: description} of a module that is part of the kernel; empty if it has none."""
+    return _parameters(_of_builtins(kernel), f"{module}.parm=".encode())
+
+
+def _of_builtins(kernel: Kernel) -> bytes:
     try:
-        data = (kernel.build_dir / "modules.builtin.modinfo").read_bytes()
+        return (kernel.build_dir / "modules.builtin.modinfo").read_bytes()
     except OSError:
-        return {}
-    return _parameters(data, f"{module}.parm=".encode())
+        return b""
 
 
 def _parameters(data: bytes, prefix: bytes) -> dict[str, str]:

@@ -102,7 +102,11 @@ def build_for(kernel: compiling.Target, source: str | pathlib.Path, report: Call
     files = sources(source)
     digest = _digest(source, files)
     folder = cache_dir() / "modules" / f"{_safe(source.stem)}-{_key(kernel.key, digest, compiling.recipe(kernel))}"
-    found = _load(folder, source) or _build_into(folder, kernel, source, files, digest, report, load)
+    found = _load(folder, source)
+    if not found and not kernel.takes_modules:
+        raise ModuleError(f"{source}: cannot be compiled for the kernel {kernel.key}: its tree has gone on to another "
+                          "kernel; build that revision again")
+    found = found or _build_into(folder, kernel, source, files, digest, report, load)
     for name, taken in found.renamed.items():
         report(f"{source.name}: the kernel has a congestion control {taken} of its own: this one is called {name}")
     return found

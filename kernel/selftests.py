@@ -19,7 +19,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 
-from kernel import build, crash, guest, make, source as sources
+from kernel import build, crash, guest, make, modinfo, source as sources
 from kernel.build import Kernel
 from kernel.make import Report
 from kernel.source import KernelError
@@ -126,7 +126,7 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
         work, code = pathlib.Path(name) / "work", pathlib.Path(name) / "code"
         code.mkdir()
         shutil.copyfile(_INIT, code / "init.py")
-        (code / "built-in").write_text(_built_in(collection.kernel), encoding="utf-8")
+        (code / "built-in").write_text("\n".join(modinfo.built_in(collection.kernel)) + "\n", encoding="utf-8")
         shutil.copytree(collection.installed, work / "tests", symlinks=True)
         (work / "tests" / collection.name / test).chmod(0o755)     # tarballs and patches make files without that right
         log = guest.run_briefly(collection.kernel.program, code, [
@@ -143,13 +143,6 @@ def run(collection: Collection, test: str, longest_s: float | None = None, seed:
     if exit_code is None and not trouble:
         trouble = f"not over after {longest_s:g} s of virtual time"
     return Result(test, exit_code, virtual_s, output, trouble)
-
-
-def _built_in(kernel: Kernel) -> str:
-    """Names of the kernel's built-in modules, one a line, with _ for - as the kernel has them."""
-    files = (folder / "modules.builtin" for folder in (kernel.program.parent, kernel.build_dir))
-    paths = next((_text(file) for file in files if file.is_file()), "").split()
-    return "\n".join(sorted(pathlib.PurePath(path).stem.replace("-", "_") for path in paths)) + "\n"
 
 
 def _kept(config: pathlib.Path) -> str:

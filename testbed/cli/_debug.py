@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ from testbed.cli._experiment import Asked
 from testbed.cli._kernels import Level
 from testbed.cli._parser import Container
 from testbed.core import units
-from testbed.core.errors import RunFailed, UsageError
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.runs import run
 from testbed.runs.engine import OnProgress
 from testbed.runs.store import Store, results_dir
@@ -98,7 +99,10 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
                               min(os.sched_getaffinity(0)), _steps())
     folder = store.run_dir(plan.id)
     if outcome.error:
-        raise RunFailed(f"{outcome.error}; its log is in {folder}")
+        # of what the engine makes for gdb in the cache, too, such as the types of sockets
+        kind = EnvironmentProblem if any(os.strerror(why) in outcome.error for why in (errno.ENOSPC, errno.EDQUOT)) \
+            else RunFailed
+        raise kind(f"{outcome.error}; its log is in {folder}")
     print(f"{folder}: finished, {outcome.verdict}")
     if stop.functions:
         print(f"calls: {folder / CALLS}")

@@ -2,6 +2,7 @@
 """Socket options of a variant are in force on the sockets of its flows, whatever of the testbed opens them."""
 import pytest
 
+from testbed.packet_scripts import runner
 from tests.kernel.small_runs import small_scenario
 
 #: of payload: a million bytes per second, to the byte but for the burst that is under way
@@ -61,6 +62,37 @@ def test_replayed_connections_are_paced_both_ways(run_scenario, variant):
         # the first burst leaves at once, and the last byte has the path before it
         assert abs(paced_ms - 1000 * size_bytes / BYTES_PER_S).max() < 1000 * BURST_BYTES / BYTES_PER_S
         assert free_ms.max() < paced_ms.min() / 5
+
+
+def test_connections_of_tmix_have_them_at_both_ends(run_scenario, variant):
+    tmix = small_scenario(traffic={"kind": "tmix", "target": "right_to_left", "load": "20 %"})
+    limited, free = (run_scenario(tmix, cca=cca).table("tcp_info") for cca in (variant(LIMIT), "cubic"))
+    for side in (["n1", "n2", "n3"], ["n4", "n5", "n6"]):
+        paced, unpaced = (table[table["node"].isin(side)]["pacing_rate_bps"].dropna() for table in (limited, free))
+        assert len(paced) > 20 and paced.max() == 8 * BYTES_PER_S < unpaced.max()
+
+
+SCRIPT = """
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 bind(3, ..., ...) = 0
+   +0 listen(3, 1) = 0
+   +0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
+   +0 > S. 0:0(0) ack 1 <...>
+  +.1 < . 1:1(0) ack 1 win 1000
+   +0 accept(3, ..., ...) = 4
+   +0 getsockopt(4, SOL_SOCKET, SO_MAX_PACING_RATE, [1000000], [4]) = 0
+   +0 getsockopt(4, SOL_TCP, TCP_NOTSENT_LOWAT, [16000], [4]) = 0
+"""
+
+
+def test_sockets_of_packet_scripts_have_them(variant, tmp_path):
+    (tmp_path / "options.pkt").write_text(SCRIPT)
+    source = runner.read(str(tmp_path / "options.pkt"), {}, ())
+    carried_out = runner.runner({}, print)
+    limited, = carried_out.run([source], variant(f"{LIMIT}, TCP_NOTSENT_LOWAT: 16 kB"))
+    assert limited.ok, limited.problem
+    free, = carried_out.run([source], "cubic")
+    assert free.problem[0].endswith("options.pkt:9: getsockopt: value -1, expected 1000000")
 
 
 def test_what_the_kernel_refuses_ends_the_run(run_scenario, variant):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kernel import build, configuration, make, patching, revisions
+from kernel import build, configuration, make, modules, patching, revisions
 from kernel.source import KernelError
 from testbed.runs.git_history import History
 from tests.unit.kernel.toy_patch import ORIGINAL, PATCHED, add_patch
@@ -93,7 +93,19 @@ def test_modules_are_built_only_while_the_work_tree_is_at_the_commit(made):
     first = made.build("main~1")
     assert build.find(f"build:{first.key}").build_dir == made.work / "build"
     made.build("main")
-    assert build.find(f"build:{first.key}").build_dir == first.program.parent
+    left = build.find(f"build:{first.key}")
+    assert left.build_dir == first.program.parent and not left.takes_modules
+    (made.tree / "tcp_mine.c").write_text("int x;\n")
+    with pytest.raises(modules.ModuleError, match=f"cannot be compiled for the kernel {first.key}: its tree"):
+        modules.build_for(left, made.tree / "tcp_mine.c", print, lambda files: [])
+
+
+def test_other_kernels_of_the_cache_have_names_too(made):
+    first = made.build("main~1")
+    name = "debian-6.12-6.12.117-1~deb12u1+b1-0123456789ab"
+    first.program.parent.rename(first.program.parents[1] / name)
+    found = build.find(f"build:{name}")
+    assert found.key == found.source == name and found.release == first.release
 
 
 def test_after_one_that_does_not_build_nothing_is_taken_for_it(made):
@@ -120,7 +132,8 @@ def test_a_revision_that_is_no_kernel(made):
         made.build("main")
 
 
-@pytest.mark.parametrize("key", ["", "../../etc", "commit-0123456789abcdef-0123456789ab", "debian-6.12"])
+@pytest.mark.parametrize("key", ["", "../../etc", "commit-0123456789abcdef-0123456789ab", "debian-6.12",
+                                 "../x-0123456789ab", "x-0123456789ab.part"])
 def test_keys_of_nothing(made, key):
     assert build.find(f"build:{key}") is None
     with pytest.raises(KernelError, match="no such build"):

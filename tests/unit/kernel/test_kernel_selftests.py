@@ -124,7 +124,7 @@ def judged(tree, monkeypatch):
         if built_in is not None:
             build_dir = build.ensure("6.12", print).build_dir
             build_dir.mkdir()
-            (build_dir / "modules.builtin").write_text(built_in)
+            (build_dir / "modules.builtin.modinfo").write_text(built_in)
 
         def briefly(program, folder, init, scratch, timeout_s, memory_mb, seed, stop):
             run.words, run.built_in = init, (folder / "built-in").read_text()
@@ -146,7 +146,8 @@ def test_one_that_passes(judged):
 
 def test_the_guest_knows_what_is_built_in(judged):
     """For its modprobe, which finds nothing else."""
-    judged("", {"exit_code": 0, "virtual_s": 1}, built_in="kernel/net/sched/sch_red.ko\nkernel/net/tcp-vegas.ko\n")
+    judged("", {"exit_code": 0, "virtual_s": 1},
+           built_in="tcp_vegas.parm=beta:upper bound\0tcp_vegas.license=GPL\0sch_red.license=GPL\0")
     assert judged.built_in == "sch_red\ntcp_vegas\n"
 
 

@@ -11,8 +11,9 @@ import traffic
 from testbed import engines, executors
 from testbed.cli import _shared
 from testbed.cli._parser import Container
+from testbed.core import guesses
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.core.fields import FieldError
+from testbed.core.fields import FieldError, decode
 from testbed.core.progress import print_error
 from testbed.runs import campaign, index
 from testbed.runs.engine import EngineBase
@@ -142,7 +143,25 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
         print_error(reason if reason.startswith(f"{name}:") else f"{name}: {reason}")
     if not ready.subjects:
         raise RunFailed(f"not run: {', '.join(ready.broken)}")
+    # a module may have trace points of its own
+    if not any(variant.module_sha256 for subject in ready.subjects for variant in subject.variants):
+        _check_trace_events(engine, scenarios)
     return ready
+
+
+def _check_trace_events(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
+    """ScenarioError for events of the probe `trace` that the engine's kernel does not have."""
+    asking = [one for one in scenarios if "trace" in one.probes]
+    known = engine.trace_events() if asking else None
+    if known is None:
+        return
+    from testbed.probes import trace
+    for one in asking:
+        for text in decode(trace.Options, one.probes["trace"]).events:
+            event = trace.parsed(text).event
+            if event not in known:
+                raise one.error("probes.trace.events", f"{engine.kernel_release()} has no event {event}"
+                                                       f"{guesses.question(event, sorted(known))}")
 
 
 def _check_names(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Sequence[Scenario],

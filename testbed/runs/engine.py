@@ -131,6 +131,10 @@ class EngineBase(abc.ABC):
         """Such as 6.12.1-testbed; '' where there is no Linux kernel."""
         return ""
 
+    def trace_events(self) -> frozenset[str] | None:
+        """Names of the trace points that its kernel has without modules; None where only a run finds out."""
+        return None
+
     def state(self) -> str:
         """How ready it is where it has no problems, in words for the user."""
         return "ready"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 from collections.abc import Sequence
 
@@ -116,6 +117,14 @@ class Engine(KernelEngine):
     def find(self) -> bool:
         self._found = kernel.find(*self._asked)
         return self._found is not None
+
+    def trace_events(self) -> frozenset[str] | None:
+        try:
+            symbols = (self._kernel.build_dir / "System.map").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return None                 # the run finds out
+        # DEFINE_EVENT of include/trace/trace_events.h
+        return frozenset(re.findall(r" __event_(\w+)$", symbols, re.MULTILINE)) or None
 
     def parameters(self, kernel_cca: str) -> dict[str, str]:
         return modinfo.of_builtin(self._kernel, f"tcp_{kernel_cca}")

@@ -147,6 +147,17 @@ def listed(tmp_path, name):
     return json.loads((tmp_path / "results" / name / "experiment.json").read_text())
 
 
+@pytest.mark.parametrize("known, code", [
+    (None, 0), (frozenset({"tcp_probe", "tcp_retransmit_skb"}), 2), (frozenset({"tcp_retransmit"}), 0)])
+def test_an_event_that_the_kernel_does_not_have_is_refused_before_the_runs(tmp_path, carried_out, monkeypatch, capsys,
+                                                                           known, code):
+    monkeypatch.setattr(FakeEngine, "trace_events", lambda self: known)
+    words = ["run", str(tmp_path / "small.yaml"), "--no-report", "--trace", "tcp:tcp_retransmit: len > 3"]
+    assert cli.main(words) == code and bool(carried_out) == (code == 0)
+    said = "probes.trace.events:  has no event tcp_retransmit; did you mean tcp_retransmit_skb?"
+    assert (said in capsys.readouterr().err) == (code == 2)
+
+
 def test_run_with_defaults(tmp_path, carried_out):
     assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report"]) == 0
     ((plans, _, again, keep_work),) = carried_out

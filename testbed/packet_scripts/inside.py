@@ -59,7 +59,7 @@ def read_job(path: str) -> Job:
 
 
 def say_progress(path: str, job: Job, place: int) -> None:
-    """Tell whoever watches the guest which script is next (testbed/engines/uml/watch.py)."""
+    """Tell whoever watches the guest which script is next (testbed/engines/_watch.py)."""
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"phase": f"script {place + 1} of {len(job.scripts)}", "t_us": time.monotonic_ns() // 1000}, file)
 

@@ -21,7 +21,7 @@ from kernel import crash, guest
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.core.files import read_regular, write_json
-from testbed.engines.uml import ending, watch
+from testbed.engines import _watch as watch
 from testbed.packet_scripts import parser
 from testbed.packet_scripts.language import Script
 from testbed.packet_scripts.results import Outcome, Told
@@ -157,7 +157,7 @@ class Runner:
         try:
             watch.watch(process, self.kernel.build_dir / "System.map", work, log_path, lambda *_: None)
         except watch.Stalled as problem:
-            return f"{problem}{ending.last_words(log_path)}"
+            return f"{problem}{watch.last_words(log_path)}"
         except watch.Buggy:
             pass                                # the log says more
         finally:

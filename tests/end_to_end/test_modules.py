@@ -162,7 +162,7 @@ def test_bad_before_any_run(shared, module, text, words):
       "tcp_ack+0x"]),
 ], ids=["NULL dereference in cong_avoid", "division in pkts_acked", "msleep in pkts_acked", "loop in pkts_acked"])
 def test_bad_in_the_middle_of_a_run(testbed, module, text, name, words):
-    done = testbed.with_limit("testbed.engines.uml.watch", "STALL_CPU_S", 5, "run", testbed.scenario(), "--cca",
+    done = testbed.with_limit("testbed.engines._watch", "STALL_CPU_S", 5, "run", testbed.scenario(), "--cca",
                               f"{module(text)},reno")
     assert done.returncode == 4, done.stderr
     line = 1 + next((i for i, code in enumerate(text.splitlines()) if re.search("WRITE_ONCE|000 /|msleep", code)), 0)

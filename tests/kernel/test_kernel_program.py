@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from testbed.engines.uml import watch
+from testbed.engines import _watch as watch
 from tests.kernel import documented
 from tests.kernel.small_runs import small_scenario
 from traffic.io.payload import sequence

@@ -19,8 +19,9 @@ from testbed import PROJECT_DIR, probes
 from testbed.core import c_libraries, environment, guesses, progress, terminal
 from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.core.files import write_json
+from testbed.engines import _watch as watch
 from testbed.engines._kernel_engine import PROGRESS_PART, KernelEngine
-from testbed.engines.uml import ending, init, inventory, memory, watch
+from testbed.engines.uml import ending, init, inventory, memory
 from testbed.guest.job import Job
 from testbed.guest.session import READY
 from testbed.runs import code_bundle
@@ -239,7 +240,7 @@ class Engine(KernelEngine):
                 self._talk(process.pid, stop, job, work_dir, log_path.parent, types)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, log_path, on_progress)
         except watch.Stalled as problem:
-            raise watch.Stalled(str(problem) + ending.last_words(log_path, self._lines(job))) from None
+            raise watch.Stalled(str(problem) + watch.last_words(log_path, self._lines(job))) from None
         except watch.Buggy as problem:
             raise watch.Buggy(f"{problem}: {ending.trouble(log_path, self._lines(job))}") from None
         finally:

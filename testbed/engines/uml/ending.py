@@ -72,20 +72,6 @@ def _indented(trouble: str | None) -> str:
     return (trouble or "").replace("\n", "\n  ")
 
 
-def last_words(log_path: pathlib.Path, lines_of: _Lines = _no_lines) -> str:
-    """Where the kernel was when it was made to stop, as lines to add to a message."""
-    log = log_path.read_bytes().decode("utf-8", "replace")
-    if program := crash.program_running(log):
-        return f": it is the program {program}, in a loop without a system call"
-    wrong = crash.describe(log, lines_of)
-    if not wrong:
-        return ""
-    first, *calls = wrong.splitlines()
-    # it is made to panic to say where it is; what went wrong before that it says by itself
-    said = "" if first.startswith("Kernel panic") else f"; before that the kernel said: {first}"
-    return f"{said}:\n  " + "\n  ".join(calls)
-
-
 def _free_bytes(folder: str) -> int:
     room = os.statvfs(folder)
     return room.f_bavail * room.f_frsize

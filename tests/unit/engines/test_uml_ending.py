@@ -7,6 +7,7 @@ import re
 import pytest
 
 from testbed.core.errors import RunFailed
+from testbed.engines import _watch
 from testbed.engines.uml import ending
 
 # as a kernel said it when the tmpfs of its memory was filled by somebody else
@@ -74,11 +75,11 @@ def test_what_was_wrong_before_a_kernel_was_made_to_stop(tmp_path):
     log = tmp_path / "log.txt"
     log.write_text("[   22.2] BUG: scheduling while atomic: swapper/0/0x00000100\n[   22.2] Call Trace:\n"
                    "[   22.2]  [<6001dff8>] ? x_avoid+0x10/0x25 [tcp_x]\n")
-    said = ending.last_words(log, lambda place: f" (line of {place})")
+    said = _watch.last_words(log, lambda place: f" (line of {place})")
     assert said.startswith("; before that the kernel said: BUG: scheduling while atomic: swapper/0/0x00000100 (some")
     assert said.endswith(":\n  in x_avoid+0x10/0x25 [tcp_x] (line of x_avoid+0xf/0x25 [tcp_x])")
     log.write_text("[   22.2] Kernel panic - not syncing: Kernel mode fault at addr 0x0\n")
-    assert ending.last_words(log) == ":\n  "
+    assert _watch.last_words(log) == ":\n  "
 
 
 def test_a_run_whose_kernel_had_a_bug_is_no_result(ended):

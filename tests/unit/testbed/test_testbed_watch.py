@@ -12,8 +12,8 @@ import time
 
 import pytest
 
+from testbed.engines import _arrivals as arrivals, _watch as watch
 from testbed.engines._kernel_engine import read_progress
-from testbed.engines.uml import arrivals, watch
 
 # says that its clock stands still, and where in its memory that clock is
 STUCK = """

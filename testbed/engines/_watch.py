@@ -10,11 +10,12 @@ import signal
 import subprocess
 import time
 import weakref
+from collections.abc import Callable
 
 from kernel import crash
 from testbed.core.errors import RunFailed
+from testbed.engines._arrivals import Arrivals
 from testbed.engines._kernel_engine import Progress, read_progress
-from testbed.engines.uml.arrivals import Arrivals
 from testbed.runs.engine import OnProgress
 
 #: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
@@ -95,6 +96,20 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             _ask_for_stack(process)
             raise Stalled(trouble)
         ended = news.ended_within(LOOK_EVERY_S)
+
+
+def last_words(log_path: pathlib.Path, lines_of: Callable[[str], str] = lambda place: "") -> str:
+    """Where the kernel was when it was made to stop, as lines to add to a message."""
+    log = log_path.read_bytes().decode("utf-8", "replace")
+    if program := crash.program_running(log):
+        return f": it is the program {program}, in a loop without a system call"
+    wrong = crash.describe(log, lines_of)
+    if not wrong:
+        return ""
+    first, *calls = wrong.splitlines()
+    # it is made to panic to say where it is; what went wrong before that it says by itself
+    said = "" if first.startswith("Kernel panic") else f"; before that the kernel said: {first}"
+    return f"{said}:\n  " + "\n  ".join(calls)
 
 
 def _where(progress: Progress | None) -> str:

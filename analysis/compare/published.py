@@ -126,11 +126,11 @@ class Judged:
 
     @cached_property
     def _opened(self) -> Results | AnalysisError | None:
-        return _open(self.runs)
+        return opened(self.runs)
 
     @cached_property
     def _switched(self) -> dict[str, Results | AnalysisError | None]:
-        return {name: _open(runs) for name, runs in self.switches.items()}
+        return {name: opened(runs) for name, runs in self.switches.items()}
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
@@ -156,7 +156,7 @@ class Judged:
         return Counter(one.word for one in self.verdicts)
 
 
-def _open(runs: Runs) -> Results | AnalysisError | None:
+def opened(runs: Runs) -> Results | AnalysisError | None:
     if runs.folder is None:
         return None
     try:

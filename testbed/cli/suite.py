@@ -20,6 +20,7 @@ under test, and one report says where they are better (docs/howto/suite.md).
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -37,7 +38,7 @@ from testbed.core.progress import print_error
 from testbed.core.units import show_duration
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import ccas, published, scenario, suite_parts, suites
+from testbed.scenario import ccas, criteria, published, scenario, suite_parts, suites
 
 HELP = "run a list of scenarios: all, studies, an evaluation suite"
 GROUP = "Run experiments"
@@ -86,6 +87,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     _runs.add_seed_arguments(parser, " (default: the suite's, or each scenario's)")
     parser.add_argument("--only", metavar="A,B", help="only these parts")
     parser.add_argument("--baseline", metavar="NAME", help="compare with this congestion control, not the suite's")
+    parser.add_argument("--against", metavar="A,B", help="assess against these congestion controls, not the suite's")
     _shared.add_margin_argument(parser)
     parser.add_argument("--engine", metavar="ENGINE", help="where runs take place (default: the suite's, or "
                         f"{engines.DEFAULT})")
@@ -99,6 +101,8 @@ def main(arguments: argparse.Namespace) -> int:
         listing.show("suites")
         return 0
     suite = suites.load(arguments.suite)
+    if suite.criteria:
+        suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     chosen = _without_the_longest(_chosen(suite, arguments.only), arguments)
@@ -133,7 +137,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
-            if not suite.baseline and not suite.results:
+            if not suite.baseline and not suite.results and not suite.criteria:
                 return run.main(asked)
             done[step.part.name] = Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
             return run.conclude(asked, done[step.part.name])
@@ -146,6 +150,8 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
         _report(store, suite, chosen, steps, done, problems, subjects, arguments)
     if suite.results:
         _report_published(store, suite, chosen, done, problems, arguments)
+    if suite.criteria:
+        _report_criteria(store, suite, chosen, done, problems, arguments)
     print(f"all reports: {_overview.build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
@@ -341,6 +347,50 @@ def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_
     print(f"suite: {page}")
 
 
+def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
+                     problems: dict[str, str], arguments: argparse.Namespace) -> None:
+    """The page that says which criteria a candidate meets."""
+    from analysis.compare import assessment
+    from analysis.compare.published import Runs
+    from analysis.pages import assessment_report
+    candidate, = _candidate(arguments)
+
+    def runs(name: str) -> Runs:
+        one = done.get(name)
+        return Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
+            Runs(None, (), problems.get(name, "not run"))
+    name = next((one.subjects[0] for one in done.values() if one.subjects), candidate.name)
+    references = [one.name for other in suite.against for one in ccas.parse(other)]
+    found = [assessment.Assessed(part.about(), name, references, runs(part.name))
+             for part in chosen if isinstance(part, criteria.Criterion)]
+    page = assessment_report.write(found, store.results / _folder(suite, "", [], arguments), suite.title,
+                                   suite.description, _command(arguments), bool(arguments.version))
+    for line in assessment.sentences(found):
+        print(line)
+    print(f"assessment: {page}")
+
+
+def _with_references(suite: suites.Suite, arguments: argparse.Namespace) -> suites.Suite:
+    """Criteria are assessed against what was asked for."""
+    if arguments.verb == "run":
+        _candidate(arguments)
+    if not arguments.against:
+        return suite
+    against = tuple(name for name in map(str.strip, arguments.against.split(",")) if name)
+    ccas.parse(arguments.against)
+    return dataclasses.replace(suite, against=against, parts=tuple(
+        dataclasses.replace(part, against=against) if isinstance(part, criteria.Criterion) else part
+        for part in suite.parts))
+
+
+def _candidate(arguments: argparse.Namespace) -> list[ccas.Subject]:
+    """What is assessed: one congestion control."""
+    found = ccas.parse(arguments.cca or "")
+    if len(found) != 1 or "+" in found[0].name:
+        raise UsageError("--cca: one congestion control, which is assessed, expected")
+    return found
+
+
 def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, object]:
     return {"name": part.name, "title": part.title, "section": part.section, "not_run": part.not_run,
             "problem": problem, "experiment": done.folder.name if done else None,
@@ -351,8 +401,10 @@ def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan],
 def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
     words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
-    words += arguments.cca.split(",") if suite.results and arguments.cca else []
+    words += [pathlib.PurePath(one).stem for one in arguments.cca.split(",")] \
+        if (suite.results or suite.criteria) and arguments.cca else []
     words += ["against", baseline] if arguments.baseline else []
+    words += ["against", *arguments.against.split(",")] if arguments.against else []
     words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
     words += [arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
     if arguments.kernel:
@@ -366,7 +418,7 @@ def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], argum
 def _command(arguments: argparse.Namespace) -> list[str]:
     """As it can be typed again."""
     words = ["bin/testbed", "suite", "run", arguments.suite]
-    for name in ("cca", "baseline", "seeds", "only"):
+    for name in ("cca", "baseline", "against", "seeds", "only"):
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
     words += [f"--{arguments.version}"] if arguments.version else []

@@ -28,12 +28,15 @@ parts are all scenarios.
       - {name: wireless-lan, section: 4.2, not_run: why it is not}
 
 Instead of `parts`, `results: FOLDER` names a folder beside the file: each published result in it
-(testbed/scenario/published.py) is a part, and its runs are compared with what was published.
+(testbed/scenario/published.py) is a part, and its runs are compared with what was published. Likewise
+`criteria: FOLDER` names criteria (testbed/scenario/criteria.py), of which candidates are assessed `against` references,
+with `thresholds`.
 
 In the values of `set`, {baseline} stands for the baseline. A parameter as run is either a field of the resolved
 scenario (`run`), or words (`text`). Everything is text until parsed; quantities are not converted.
 """
 import dataclasses
+import functools
 import pathlib
 import re
 
@@ -43,6 +46,7 @@ from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.fields import FieldError
 from testbed.core.yaml_file import YamlFile
 from testbed.scenario import ccas, published, scenario
+from testbed.scenario.criteria import Threshold, read as read_criterion
 from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN
 from testbed.scenario.suite_parts import MOST_PARTS, Deviation, Part, as_text, beside, count, look_for, sentence
 
@@ -69,14 +73,21 @@ class Suite:
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=MOST_PARTS)
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), default=(), least=1, most=MOST_PARTS)
     results: str = fields.word(default="", pattern=NAME_PATTERN, example="published")
+    criteria: str = fields.word(default="", pattern=NAME_PATTERN, example="rfc9743")
+    against: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=10, distinct=True)
+    thresholds: dict[str, Threshold] = fields.mapping(
+        fields.section(Threshold), keys=r"[a-z0-9_-]+\.[a-z0-9_-]+", example="bufferbloat.delay", default={})
     name: str = ""
     file: YamlFile | None = None
 
     def __post_init__(self) -> None:
-        if bool(self.parts) == bool(self.results) and not self.name:
-            raise FieldError("parts", "either parts or results expected")
-        if self.results and self.baseline:
-            raise FieldError("baseline", "published results are compared with what was published")
+        if sum(map(bool, (self.parts, self.results, self.criteria))) != 1 and not self.name:
+            raise FieldError("parts", "one of parts, results and criteria expected")
+        if self.baseline and (self.results or self.criteria):
+            raise FieldError("baseline", "published results are compared with what was published" if self.results else
+                             "criteria have `against`")
+        if bool(self.against) != bool(self.criteria):
+            raise FieldError("against", "criteria and against belong together")
         for name in ("source", "ccas", "seeds"):
             if self.baseline and not getattr(self, name):
                 raise FieldError(name, "is missing: a suite with a baseline needs it")
@@ -97,8 +108,8 @@ class Suite:
     def in_file(self, part: Part, short: bool, problem: UsageError) -> str:
         """What `testbed run` says of a part's choices, sweep or set, with file, line and field of the suite."""
         said = str(problem)
-        if self.results:
-            return f"{self.results}/{part.name}: {said}"
+        if self.results or self.criteria:
+            return f"{self.results or self.criteria}/{part.name}: {said}"
         if self.file is None:
             return said
         number = 1 + [one.name for one in self.parts].index(part.name)
@@ -160,6 +171,8 @@ def read(path: pathlib.Path) -> Suite:
     parts = [dataclasses.replace(part, scenario=beside(path, part.scenario)) for part in suite.parts]
     if suite.results:
         parts += _published(path.parent / suite.results, file)
+    if suite.criteria:
+        parts += _criteria(path.parent / suite.criteria, suite, file)
     return dataclasses.replace(suite, name=path.stem, file=file, parts=tuple(parts))
 
 
@@ -169,3 +182,17 @@ def _published(folder: pathlib.Path, file: YamlFile) -> list[Part]:
     if not found:
         raise file.error("results", f"no file {folder}/*.yaml")
     return found
+
+
+def _criteria(folder: pathlib.Path, suite: Suite, file: YamlFile) -> list[Part]:
+    """The criteria of a folder, by their sections; thresholds without a test are refused."""
+    found = [read_criterion(path, suite.against, suite.thresholds, file) for path in sorted(folder.glob("*.yaml"))]
+    if not found:
+        raise file.error("criteria", f"no file {folder}/*.yaml")
+    for place, name in enumerate(suite.against, start=1):
+        look_for(file, f"against.{place}", functools.partial(ccas.parse, name))
+    tests = {f"{one.name}.{test.name}" for one in found for test in one.tests}
+    for key in suite.thresholds:
+        if key not in tests:
+            raise file.error(f"thresholds.{key}", f"no such test; {guesses.alternatives(key, sorted(tests))}")
+    return sorted(found, key=lambda one: [int(word) for word in one.section.split(".") if word.isdigit()])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Say what RFC 9743 asks of a congestion control, and which of it a candidate meets.
+
+  testbed assess ./tcp_mine.c --quick     the short version: minutes
+  testbed assess bbr --only 5.1.3,5.2.1   two sections of the RFC
+  testbed assess mine.yaml --against cubic
+  testbed assess --list                   the criteria, and what each costs
+
+The candidate runs alone and beside Reno and CUBIC, criterion by criterion. One
+page has what the RFC asks, the candidate's numbers beside the references', the
+threshold and a verdict. Thresholds stand in suites/rfc9743.yaml. Run the same
+command again to resume. docs/howto/assess.md
+"""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from testbed.cli import _runs, _shared, suite
+from testbed.cli._parser import Parser
+from testbed.core import guesses
+from testbed.core.errors import UsageError
+from testbed.scenario import suites
+
+HELP = "say which criteria of RFC 9743 a congestion control meets"
+GROUP = "Run experiments"
+SUITE = "rfc9743"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("candidate", nargs="?", metavar="CCA",
+                        help="what is assessed, as for --cca of `testbed run`: a name, a .c file, a variant file")
+    parser.add_argument("--list", action="store_true", help="list the criteria, their runs and how long they take")
+    parser.add_argument("--quick", action="store_true", help="fewer points and shorter runs")
+    parser.add_argument("--only", metavar="A,B", help="only these criteria, by name or section")
+    parser.add_argument("--against", metavar="A,B", help="the references (default: those of the criteria)")
+    parser.add_argument("--criteria", metavar="SUITE", default=SUITE,
+                        help="another suite of criteria, such as a copy with other thresholds (default: %(default)s)")
+    _runs.add_seed_arguments(parser, " (default: 5)")
+    parser.add_argument("--yes", action="store_true", help="begin a long assessment without asking")
+    _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Exit code 0, whatever the verdicts; 4 if something could not be run."""
+    found = suites.load(arguments.criteria)
+    if not found.criteria:
+        raise UsageError(f"--criteria {arguments.criteria}: it has no criteria; a suite such as {SUITE} expected")
+    if not arguments.candidate and not arguments.list:
+        raise UsageError("a congestion control expected, such as `testbed assess cubic --quick`")
+    words = ["list" if arguments.list else "run", arguments.criteria]
+    words += ["--yes"] if arguments.yes and not arguments.list else []
+    words += ["--quick"] if arguments.quick else []
+    for option, value in (("--cca", arguments.candidate), ("--against", arguments.against),
+                          ("--seeds", arguments.seeds), ("--jobs", arguments.jobs),
+                          ("--only", ",".join(_names(found, arguments.only)) if arguments.only else None)):
+        words += [option, str(value)] if value else []
+    parser = Parser(prog="testbed assess")
+    suite.add_arguments(parser)
+    return suite.main(parser.parse_args([*words, *_shared.engine_words(arguments, _shared.KERNEL_OPTIONS)]))
+
+
+def _names(found: suites.Suite, only: str) -> Sequence[str]:
+    """Names of criteria; a section stands for all of its."""
+    names: list[str] = []
+    for word in filter(None, map(str.strip, only.split(","))):
+        here = [part.name for part in found.parts if part.name == word or part.section == word
+                or part.section.startswith(f"{word}.")]
+        if not here:
+            known = [name for part in found.parts for name in (part.section, part.name)]
+            raise UsageError(f"--only {word}: no such criterion; {guesses.alternatives(word, known)}")
+        names += here
+    return list(dict.fromkeys(names))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Criteria of an assessment: what a document asks of a congestion control, one file each.
+
+A suite names their folder (`criteria: rfc9743`) and has their thresholds. A file NAME.yaml is a part of the suite, with
+
+    title: Bufferbloat
+    section: 5.1.2
+    level: SHOULD                       its word of RFC 2119 in capitals, if it has one
+    asks: what the section asks, in own words
+    pairs: yes                          the candidate runs beside each reference, in both seats; else alone
+    tests: [{name: delay, label: ..., metric: queueing_delay_mean, scope: right_to_left, of: value, better: lower}]
+
+or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm or share (testbed/core/assessed.py).
+The suite has for each test
+
+    thresholds: {bufferbloat.delay: {meets: 20, fails: 40, why: where they come from}}
+"""
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from testbed.core import assessed, fields, guesses, metric_names
+from testbed.core.fields import FieldError
+from testbed.core.yaml_file import YamlFile
+from testbed.scenario import scenario
+from testbed.scenario.suite_parts import MOST_PARTS, Part, as_text, beside, look_for, part_name, real, sentence
+
+_LEVELS = ("MUST", "SHOULD", "MAY")
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    """See `assessed.Threshold`."""
+    meets: float = real()
+    fails: float = real()
+    why: str = sentence()
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """See `assessed.Test`."""
+    name: str = part_name()
+    label: str = sentence()
+    metric: str = fields.word(pattern="[a-z][a-z0-9_]*", example="drop_rate")
+    scope: str = fields.word(default="all")
+    of: str = fields.word(choices=assessed.STATISTICS)
+    better: str = fields.word(choices=("lower", "higher"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Criterion(Part):
+    """A criterion. against, thresholds: those of the suite."""
+    level: str = fields.word(default="", choices=_LEVELS)
+    asks: str = sentence()
+    pairs: str = fields.word(default="no", choices=("yes", "no", "True", "False", "true", "false"))
+    tests: tuple[Test, ...] = fields.listing(fields.section(Test), default=(), most=MOST_PARTS)
+    against: tuple[str, ...] = ()
+    thresholds: Mapping[str, Threshold] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("title", "section"):
+            if not getattr(self, name):
+                raise FieldError(name, "is missing")
+        if bool(self.tests) != bool(self.scenario):
+            raise FieldError("tests", "at least one expected" if self.scenario else "there is no scenario for them")
+        if len({one.name for one in self.tests}) < len(self.tests):
+            raise FieldError("tests", "two have the same name")
+        for place, test in enumerate(self.tests, start=1):
+            if (test.of in (assessed.HARM, assessed.SHARE)) > self.in_pairs:
+                raise FieldError(f"tests.{place}.of", f"{test.of} needs pairs: yes")
+            if (test.scope == assessed.SEAT) > self.in_pairs:
+                raise FieldError(f"tests.{place}.scope", "a seat needs pairs: yes")
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether the candidate runs beside each reference."""
+        return self.pairs.lower() in ("yes", "true")
+
+    def subjects(self, ccas: Sequence[str]) -> str:
+        """What --cca is: the candidate and the references; in pairs, both seats of each, too."""
+        alone = [*ccas, *(one for one in self.against if one not in ccas)]
+        if not self.in_pairs:
+            return ",".join(alone)
+        return ",".join([*alone, *(f"{first}+{second}" for one in ccas for other in self.against if other != one
+                                   for first, second in ((one, other), (other, one)))])
+
+    def _threshold(self, test: Test) -> assessed.Threshold:
+        found = self.thresholds[f"{self.name}.{test.name}"]
+        return assessed.Threshold(found.meets, found.fails, found.why)
+
+    def about(self) -> assessed.Criterion:
+        """What a page says of it."""
+        return assessed.Criterion(self.name, self.title, self.section, self.level, self.asks, self.not_run, [
+            assessed.Test(one.name, one.label, one.metric, one.scope, one.of, one.better == "higher",
+                          self._threshold(one)) for one in self.tests],
+            [(one.what, one.why) for one in self.deviations])
+
+
+def read(path: pathlib.Path, against: Sequence[str], thresholds: Mapping[str, Threshold],
+         suite: YamlFile) -> Criterion:
+    """The criterion of a file. ScenarioError with file, line and field, of the suite's if a threshold is missing."""
+    file = YamlFile(path, {field.name for field in dataclasses.fields(Criterion)} - {
+        "name", "against", "thresholds", "ccas", "beside", "outputs", "parameters"})
+    tree = as_text(file, file.tree, "")
+    assert isinstance(tree, dict)
+    try:
+        found = fields.decode(Criterion, dict(tree, name=path.stem))
+    except FieldError as problem:
+        raise file.error(problem.field, str(problem)) from None
+    if found.scenario:
+        look_for(file, "scenario", lambda: scenario.find(beside(path, found.scenario)))
+    known = metric_names.units()
+    for place, test in enumerate(found.tests, start=1):
+        if test.metric not in known:
+            raise file.error(f"tests.{place}.metric",
+                             f"no such metric; {guesses.alternatives(test.metric, sorted(known))}")
+        key = f"{found.name}.{test.name}"
+        if key not in thresholds:
+            raise suite.error("thresholds", f"{key} of {path} is missing")
+        high = test.better == "higher" and test.of != assessed.HARM
+        meets, fails = thresholds[key].meets, thresholds[key].fails
+        if meets == fails or (meets > fails) != high:
+            raise suite.error(f"thresholds.{key}", f"meets {'above' if high else 'below'} fails expected, not "
+                                                   f"{meets:g} and {fails:g}")
+    return dataclasses.replace(found, scenario=beside(path, found.scenario), against=tuple(against),
+                               thresholds=dict(thresholds))

@@ -21,7 +21,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-bisect test-mutants test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 test-container container unit fuzz bench docs site install clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-bisect test-assess test-mutants test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 test-container container unit fuzz bench docs site install clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-wireless   runs over the air; builds the guest kernel with radios, without which make test skips them"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...); stock against fast"
 	@echo "make test-bisect     a history of a kernel tree is bisected, by metrics, counters, a warning and a packet script (a build for each commit: for the night)"
+	@echo "make test-assess     congestion controls with known faults are assessed: each fault is found (half an hour)"
 	@echo "make test-mutants    kernels with one fault each: the packet script that is about it fails (for the night)"
 	@echo "make test-suite      the scenarios of the suite in the short version, each with four congestion controls (ten minutes)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
@@ -92,6 +93,9 @@ test-kernels: kernel
 
 test-bisect: kernel
 	/usr/bin/python3 -m pytest tests/bisect
+
+test-assess: kernel
+	/usr/bin/python3 -m pytest tests/assess
 
 test-mutants: kernel
 	/usr/bin/python3 -m pytest tests/mutants

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A congestion control against the criteria of a document: a verdict for each test, point and reference.
 
-A seed gives one value of a statistic (`testbed.core.assessed.Test`); the mean over the seeds has a 95 % interval.
-Ratios and shares are averaged as logarithms. A finding
+A seed gives one value of a statistic (`testbed.core.assessed.CriterionTest`); the mean over the seeds has a 95 %
+interval. Ratios and shares are averaged as logarithms. A finding
 
 * meets: the whole interval is on the good side of the threshold `meets`;
 * does not meet: it is on the bad side of `fails`;
@@ -29,11 +29,11 @@ from analysis.read.experiment import Row
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 from testbed.core import assessed
-from testbed.core.assessed import Criterion, Test
+from testbed.core.assessed import Criterion, CriterionTest
 
-MEETS, JUDGE, SEEDS, FAILS, UNKNOWN = WORDS = (
-    "meets", "needs judgement", "needs more seeds", "does not meet", "cannot be tested here")
-_BADNESS = (MEETS, UNKNOWN, JUDGE, SEEDS, FAILS)
+MEETS, JUDGE, SEEDS, FAILS, UNKNOWN, NOTHING = WORDS = (
+    "meets", "needs judgement", "needs more seeds", "does not meet", "cannot be tested here", "no verdict")
+_BADNESS = (MEETS, UNKNOWN, JUDGE, NOTHING, SEEDS, FAILS)
 #: who asks for more than this would not get an answer
 MOST_SEEDS = 1000
 
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     """A test at a point, against a reference ('' if there is none). values: of the seeds; needed: how many seeds would
     decide; why_not: why there is no verdict; measured: {whose: mean of the metric}, in `unit`."""
 
-    test: Test
+    test: CriterionTest
     point: Mapping[str, str]
     against: str
     unit: str
@@ -82,10 +82,12 @@ class Assessed:
             return []
         return [finding for test in self.about.tests for finding in self._of(test, self._opened)]
 
-    def _of(self, test: Test, results: Results) -> Iterator[Finding]:
+    def _of(self, test: CriterionTest, results: Results) -> Iterator[Finding]:
         experiment = results.experiment
         others = [one for one in self.references if one != self.candidate] if test.of != assessed.VALUE else [""]
-        for point in dict.fromkeys(row.point for row in experiment.rows):
+        places = [{value: place for place, value in enumerate(axis.values)} for axis in experiment.axes]
+        for point in sorted({row.point for row in experiment.rows},
+                            key=lambda point: [place[value] for place, value in zip(places, point)]):
             named = {axis.key: value for axis, value in zip(experiment.axes, point) if len(axis.values) > 1}
             rows = {row.subject: row for row in experiment.rows if row.point == point}
             for other in others:
@@ -96,7 +98,8 @@ class Assessed:
     def _measured(self, seats: _Seats, other: str) -> dict[str, float]:
         """Means of the metric: of all in the same place, or of who is beside whom."""
         if seats.test.of in (assessed.VALUE, assessed.RATIO):
-            whose: dict[str, Sequence[_Values]] = {name: [seats.of(name, 1)] for name in dict.fromkeys([self.candidate, *self.references])}
+            names = dict.fromkeys([self.candidate, *self.references])
+            whose: dict[str, Sequence[_Values]] = {name: [seats.of(name, 1)] for name in names}
         else:
             mine, its = (self.candidate, other) if seats.test.of == assessed.SHARE else (other, self.candidate)
             whose = {f"{mine} beside {its}": seats.beside(mine, its), f"{other} beside itself": seats.itself(other)}
@@ -107,7 +110,7 @@ class Assessed:
     def word(self) -> str:
         """The verdict on the criterion."""
         if not self.findings:
-            return UNKNOWN
+            return UNKNOWN if self.about.not_run else NOTHING
         return max((one.word for one in self.findings), key=_BADNESS.index)
 
     @property
@@ -125,7 +128,7 @@ class _Seats(NamedTuple):
 
     results: Results
     rows: Mapping[str, Row]
-    test: Test
+    test: CriterionTest
 
     def of(self, subject: str, seat: int) -> _Values:
         """{seed: value} of a subject's runs; of a metric of flows, of that in the seat."""
@@ -142,7 +145,7 @@ class _Seats(NamedTuple):
         return [self.of(f"{subject}+{other}", 1), self.of(f"{other}+{subject}", 2)]
 
 
-def _some_scope(test: Test) -> str:
+def _some_scope(test: CriterionTest) -> str:
     return "flow_1" if test.scope == assessed.SEAT else test.scope
 
 
@@ -179,16 +182,16 @@ _STATISTICS: Mapping[str, Callable[[_Seats, str, str], list[float]]] = {
     assessed.VALUE: _value, assessed.RATIO: _ratio, assessed.HARM: _harm, assessed.SHARE: _share}
 
 
-def _judged(test: Test, point: Mapping[str, str], against: str, unit: str, measured: Mapping[str, float],
+def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: str, measured: Mapping[str, float],
             values: Sequence[float]) -> Finding:
     """The finding of these values."""
     if not values:
-        return Finding(test, point, against, unit, measured, values, None, UNKNOWN, None, "no usable run has a value")
+        return Finding(test, point, against, unit, measured, values, None, NOTHING, None, "no usable run has a value")
     logs = test.of in (assessed.RATIO, assessed.SHARE) and 0 < min(values) and max(values) < math.inf
     found = stats.summarise(values, logs)
     finding = Finding(test, point, against, unit, measured, values, found, JUDGE)
     if math.isinf(found.mean):
-        return finding._replace(word=UNKNOWN, why_not=f"{against} has none")
+        return finding._replace(word=NOTHING, why_not=f"{against} has none")
     if found.low is None or found.high is None:
         return finding._replace(word=SEEDS, why_not=f"{stats.LEAST} seeds that differ expected, not {len(values)}")
     sign = -1 if test.high_meets else 1         # the smaller, the better
@@ -243,7 +246,7 @@ def say(finding: Finding) -> str:
         ", ".join(filter(None, words)) + f": {finding.why_not}"
 
 
-def limits(test: Test) -> str:
+def limits(test: CriterionTest) -> str:
     """at most 20 meets, above 40 does not"""
     good, bad = ("at least", "below") if test.high_meets else ("at most", "above")
     return f"{good} {test.threshold.meets:g} meets, {bad} {test.threshold.fails:g} does not"

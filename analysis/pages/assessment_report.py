@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.compare.assessment import FAILS, JUDGE, MEETS, SEEDS, UNKNOWN, WORDS, Assessed, Finding, limits, say
+from analysis.compare.assessment import (FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, WORDS, Assessed, Finding, limits,
+                                         say)
 from analysis.compare.assessment_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, put_in_place, scratch, templates
@@ -20,7 +21,7 @@ from analysis.read.runs import AnalysisError
 from testbed.core import assessed
 
 _FILES = {"index.html", "assessment.md", "tables", "figures"}
-_MARKS = {MEETS: "agrees", FAILS: "open", JUDGE: "explained", SEEDS: "explained", UNKNOWN: "none"}
+_MARKS = {MEETS: "agrees", FAILS: "open", JUDGE: "explained", SEEDS: "explained", UNKNOWN: "none", NOTHING: "open"}
 _OF = {assessed.VALUE: "", assessed.RATIO: ", over the reference's", assessed.HARM: ", of the reference",
        assessed.SHARE: ", over the reference's"}
 HEADS = ("test", "at", "against", "value (95 % interval; n)", "measured", "threshold", "verdict")

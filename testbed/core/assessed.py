@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: what of the runs a test looks at, see `Test`
+#: what of the runs a test looks at, see `CriterionTest`
 VALUE, RATIO, HARM, SHARE = STATISTICS = ("value", "ratio", "harm", "share")
 #: scope of a metric of a flow that has a seat: flow_1 and flow_2 of two that take turns
 SEAT = "seat"
@@ -17,7 +17,7 @@ class Threshold(NamedTuple):
     why: str
 
 
-class Test(NamedTuple):
+class CriterionTest(NamedTuple):
     """A metric of a scope, and what of it is compared with the threshold.
 
     value: that of the candidate
@@ -55,5 +55,5 @@ class Criterion(NamedTuple):
     level: str
     asks: str
     not_run: str
-    tests: Sequence[Test]
+    tests: Sequence[CriterionTest]
     deviations: Sequence[tuple[str, str]]

@@ -37,8 +37,8 @@ class Threshold:
 
 
 @dataclasses.dataclass(frozen=True)
-class Test:
-    """See `assessed.Test`."""
+class CriterionTest:
+    """See `assessed.CriterionTest`."""
     name: str = part_name()
     label: str = sentence()
     metric: str = fields.word(pattern="[a-z][a-z0-9_]*", example="drop_rate")
@@ -53,7 +53,7 @@ class Criterion(Part):
     level: str = fields.word(default="", choices=_LEVELS)
     asks: str = sentence()
     pairs: str = fields.word(default="no", choices=("yes", "no", "True", "False", "true", "false"))
-    tests: tuple[Test, ...] = fields.listing(fields.section(Test), default=(), most=MOST_PARTS)
+    tests: tuple[CriterionTest, ...] = fields.listing(fields.section(CriterionTest), default=(), most=MOST_PARTS)
     against: tuple[str, ...] = ()
     thresholds: Mapping[str, Threshold] = dataclasses.field(default_factory=dict)
 
@@ -85,16 +85,16 @@ class Criterion(Part):
         return ",".join([*alone, *(f"{first}+{second}" for one in ccas for other in self.against if other != one
                                    for first, second in ((one, other), (other, one)))])
 
-    def _threshold(self, test: Test) -> assessed.Threshold:
+    def _threshold(self, test: CriterionTest) -> assessed.Threshold:
         found = self.thresholds[f"{self.name}.{test.name}"]
         return assessed.Threshold(found.meets, found.fails, found.why)
 
     def about(self) -> assessed.Criterion:
         """What a page says of it."""
-        return assessed.Criterion(self.name, self.title, self.section, self.level, self.asks, self.not_run, [
-            assessed.Test(one.name, one.label, one.metric, one.scope, one.of, one.better == "higher",
-                          self._threshold(one)) for one in self.tests],
-            [(one.what, one.why) for one in self.deviations])
+        tests = [assessed.CriterionTest(one.name, one.label, one.metric, one.scope, one.of, one.better == "higher",
+                                        self._threshold(one)) for one in self.tests]
+        return assessed.Criterion(self.name, self.title, self.section, self.level, self.asks, self.not_run, tests,
+                                  [(one.what, one.why) for one in self.deviations])
 
 
 def read(path: pathlib.Path, against: Sequence[str], thresholds: Mapping[str, Threshold],

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Assessments of congestion controls whose faults are known: each is found, and what is known to be right is not
+blamed. A run of the short version for each, some minutes long."""
+import csv
+import pathlib
+
+import pytest
+import yaml
+
+from testbed import cli
+
+HERE = pathlib.Path(__file__).parent
+KNOWN = yaml.safe_load((HERE / "known_answers.yaml").read_text(encoding="utf-8"))
+ONLY = "collapse,bufferbloat,high-loss,fairness,coexistence,tail-drop,high-delay"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _results(tmp_path_factory):
+    """The references run once for all candidates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TESTBED_RESULTS", str(tmp_path_factory.mktemp("results")))
+        yield
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_is_known_is_found(name, capsys):
+    module = HERE / "modules" / f"tcp_{name}.c"
+    candidate = str(module) if module.exists() else name
+    assert cli.main(["assess", candidate, "--quick", "--yes", "--only", ONLY]) == 0
+    page = pathlib.Path(capsys.readouterr().out.split("assessment: ")[1].splitlines()[0])
+    with open(page.parent / "tables/findings.csv", encoding="utf-8", newline="") as file:
+        found = [(f"{row['criterion']}.{row['test']}", row["verdict"]) for row in csv.DictReader(file)]
+    for test in KNOWN[name]["fails"]:
+        assert (test, "does not meet") in found, f"{name} must fail {test}: {[one for one in found if one[0] == test]}"
+    for test in KNOWN[name]["meets"]:
+        words = {word for one, word in found if one == test}
+        assert words == {"meets"}, f"{name} must meet {test}: {words}"

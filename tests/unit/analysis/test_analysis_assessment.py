@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When a candidate meets a criterion, what harm and shares are, and what the page says."""
+
+import pytest
+
+from analysis.compare import assessment, assessment_figure
+from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, Assessed
+from analysis.compare.published import Runs
+from analysis.compare.run_lists import PairingKey
+from analysis.pages import assessment_report
+from analysis.read.experiment import Row
+from testbed.core.assessed import Criterion, CriterionTest, Threshold
+
+DELAY = CriterionTest("delay", "mean queueing | delay", "queueing_delay_mean", "right_to_left", "value", False,
+                      Threshold(20, 40, "A queue that doubles the round-trip time."))
+HARM = CriterionTest("harm", "harm", "mean_throughput_l4", "seat", "harm", True, Threshold(0.3, 0.6, "Some harm."))
+
+
+def judged(*values, test=DELAY):
+    return assessment._judged(test, {}, "", "ms", {}, values)
+
+
+@pytest.mark.parametrize("values, word", [
+    ([10, 11, 9, 10, 10], MEETS), ([60, 61, 59, 60, 60], FAILS), ([30, 31, 29, 30, 30], JUDGE),
+    ([20, 20.1, 19.9, 20, 20.1], JUDGE), ([2, 40, 1, 3, 1], SEEDS), ([41, 120, 1, 60, 80], SEEDS),
+    ([10, 11, 9, 10], SEEDS), ([10] * 5, SEEDS), ([10], SEEDS), ([], NOTHING)])
+def test_a_verdict_needs_the_whole_interval(values, word):
+    assert judged(*values).word == word
+
+
+def test_more_may_be_better():
+    test = DELAY._replace(more_is_better=True, threshold=Threshold(0.9, 0.7, "."))
+    assert judged(0.95, 0.96, 0.97, 0.95, 0.96, test=test).word == MEETS
+    assert judged(0.5, 0.51, 0.52, 0.5, 0.5, test=test).word == FAILS
+    assert not HARM.high_meets, "of harm, less is better"
+
+
+def test_how_many_seeds_would_decide():
+    """Half a width of 20 % of 5 seeds, 10 % away from the threshold."""
+    finding = judged(14, 22, 16, 20, 18)
+    assert finding.word == SEEDS and finding.needed == 13
+    assert judged(*[14, 22, 16, 20, 18] * 2).word == SEEDS
+    assert judged(*[14, 22, 16, 20, 18] * 3).word == MEETS
+
+
+class Results:
+    """Throughputs of two seats: {subject: (flow_1, flow_2)}, the same for two seeds but for the second's half."""
+
+    def __init__(self, values):
+        self.values = values
+        self.rows = {name: Row(name, (), name) for name in values}
+
+    def keyed(self, row, metric, scope):
+        assert metric == "mean_throughput_l4"
+        value = self.values[row.subject][int(scope[-1]) - 1]
+        return {PairingKey(1, ""): value, PairingKey(2, ""): value / 2}
+
+
+def seats(test=HARM, **values):
+    results = Results({name.replace("_", "+"): value for name, value in values.items()})
+    return assessment._Seats(results, results.rows, test)
+
+
+def test_harm_is_what_a_reference_loses_in_both_seats():
+    of = seats(cubic=(10, 8), mine_cubic=(16, 2), cubic_mine=(4, 14))
+    assert assessment._harm(of, "mine", "cubic") == pytest.approx([1 - 3 / 9] * 2)
+    assert assessment._share(of, "mine", "cubic") == pytest.approx([15 / 9] * 2)
+    less = of._replace(test=HARM._replace(more_is_better=False))
+    assert assessment._harm(less, "mine", "cubic") == pytest.approx([1 - 9 / 3] * 2)
+    assert assessment._harm(seats(cubic=(10, 8), mine_cubic=(16, 2)), "mine", "cubic") == [], "one seat is not enough"
+
+
+def criterion(**fields):
+    about = Criterion("bloat", "Bufferbloat", "5.1.2", "SHOULD", "No long queues.", "", [DELAY], [("one", "why")])
+    return about._replace(**fields)
+
+
+def assessed(*findings, **fields):
+    one = Assessed(criterion(**fields), "mine", ["reno"], Runs(None, (), "" if findings else "it broke"))
+    vars(one)["findings"] = list(findings)
+    return one
+
+
+def test_a_criterion_is_as_bad_as_its_worst_finding():
+    good, bad, middle = (judged(*values) for values in ([10, 11, 9, 10, 10], [60, 61, 59, 60, 60],
+                                                        [30, 31, 29, 30, 30]))
+    assert assessed(good, good).word == MEETS and assessed(good, middle).word == JUDGE
+    assert assessed(good, middle, bad).word == FAILS and assessed(good, middle, bad).decisive == [bad]
+    assert assessed(not_run="no tunnel").word == UNKNOWN and assessed().word == NOTHING
+
+
+def test_the_page_has_a_line_for_each_criterion(tmp_path):
+    bad = judged(60, 61, 59, 60, 60)._replace(point={"topology.queue.buffer": "8"}, measured={"mine": 60, "reno": 200})
+    found = [assessed(bad), assessed(not_run="no tunnel", section="6.2", title="Tunnels"), assessed(section="7.1")]
+    assert assessment.sentences(found) == [
+        "5.1.2   Bufferbloat: does not meet (mean queueing | delay 60 ms, buffer 8: at most 20 meets, above 40 does "
+        "not)",
+        "6.2     Tunnels: cannot be tested here (no tunnel)", "7.1     Bufferbloat: no verdict (it broke)"]
+    page = assessment_report.write(found, tmp_path / "page", "Title", "Words.", ["bin/testbed"], short=True)
+    text = page.read_text(encoding="utf-8")
+    assert all(word in text for word in ("does not meet", "cannot be tested here", "it broke", "reno 200", "<img"))
+    markdown = (tmp_path / "page/assessment.md").read_text(encoding="utf-8")
+    assert r"mean queueing \| delay" in markdown and "doubles the round-trip time" in markdown
+    assert (tmp_path / "page/tables/findings.csv").read_text(encoding="utf-8").count("\n") == 4
+
+
+def test_the_figure_has_thresholds_and_values(tmp_path):
+    finding = judged(60, 61, 59, 60, 60)._replace(point={"buffer": "8"}, against="reno")
+    assert assessment_figure.draw(assessed(finding), tmp_path) == "bloat"
+    text = (tmp_path / "bloat.svg").read_text(encoding="utf-8")
+    assert "8, reno" in text and "mean queueing | delay (ms)" in text
+    assert assessment_figure.draw(assessed(), tmp_path) == ""
+
+
+def test_a_reference_without_any_gives_no_verdict():
+    ratio = DELAY._replace(of="ratio")
+    assert judged(float("inf"), 1.0, 2.0, 1.0, 1.5, test=ratio).word == NOTHING

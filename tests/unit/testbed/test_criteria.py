@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Criteria of an assessment: their files, what is run of them, and what is wrong with them in one line."""
+import pytest
+
+from testbed import cli
+from testbed.core.errors import ScenarioError
+from testbed.scenario import suites
+
+SUITE = """\
+title: Few criteria
+criteria: mine
+against: [reno, cubic]
+thresholds:
+  beside.harm: {meets: 0.3, fails: 0.6, why: some harm}
+"""
+CRITERION = """\
+title: Beside others
+section: 5.2.1
+level: MUST
+asks: no harm
+pairs: yes
+scenario: long-flows
+tests: [{name: harm, label: harm, metric: mean_throughput_l4, scope: seat, of: harm, better: higher}]
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    (tmp_path / "mine").mkdir()
+
+    def write(suite=SUITE, criterion=CRITERION):
+        (tmp_path / "few.yaml").write_text(suite, encoding="utf-8")
+        (tmp_path / "mine/beside.yaml").write_text(criterion, encoding="utf-8")
+        return tmp_path / "few.yaml"
+    return write
+
+
+def test_a_pair_runs_in_both_seats(written):
+    part, = suites.read(written()).parts
+    assert part.subjects(["mine"]) == "mine,reno,cubic,mine+reno,reno+mine,mine+cubic,cubic+mine"
+    assert part.subjects(["cubic"]) == "cubic,reno,cubic+reno,reno+cubic"
+    test, = part.about().tests
+    assert (test.of, test.threshold.meets, test.high_meets) == ("harm", 0.3, False)
+
+
+@pytest.mark.parametrize("old, new, said", [
+    ("pairs: yes", "pairs: no", "beside.yaml:7: tests.1.of: harm needs pairs: yes"),
+    ("mean_throughput_l4", "mean_throughput", "beside.yaml:7: tests.1.metric: no such metric"),
+    ("of: harm", "of: pain", "beside.yaml:7: tests.1.of: one of value, ratio, harm, share expected"),
+    ("section: 5.2.1\n", "", "section: is missing"),
+    ("scenario: long-flows\n", "", "beside.yaml:1: scenario: either scenario or not_run expected"),
+    ("name: harm", "name: pain", "few.yaml:4: thresholds: beside.pain of"),
+    ("level: MUST", "level: WOULD", "beside.yaml:3: level: one of MUST, SHOULD, MAY expected"),
+])
+def test_what_is_wrong_with_a_criterion_is_said_with_its_field(written, old, new, said):
+    assert old in CRITERION
+    with pytest.raises(ScenarioError) as problem:
+        suites.read(written(criterion=CRITERION.replace(old, new)))
+    assert said in str(problem.value)
+
+
+@pytest.mark.parametrize("old, new, said", [
+    ("meets: 0.3", "meets: 0.7", "few.yaml:5: thresholds.beside.harm: meets below fails expected, not 0.7 and 0.6"),
+    ("beside.harm", "beside.pain", "thresholds: beside.harm of"),
+    ("against: [reno, cubic]\n", "", "against: criteria and against belong together"),
+    ("criteria: mine", "criteria: other", "few.yaml:2: criteria: no file"),
+    ("title: Few criteria", "title: Few\nbaseline: reno", "baseline: criteria have `against`"),
+    ("  beside.harm", "  other.harm: {meets: 1, fails: 2, why: x}\n  beside.harm",
+     "thresholds.other.harm: no such test"),
+])
+def test_what_is_wrong_with_a_suite_of_criteria_is_said(written, old, new, said):
+    assert old in SUITE
+    with pytest.raises(ScenarioError) as problem:
+        suites.read(written(suite=SUITE.replace(old, new)))
+    assert said in str(problem.value)
+
+
+@pytest.mark.parametrize("words, said", [
+    ("", "a congestion control expected, such as `testbed assess cubic --quick`"),
+    ("cubic,reno", "one congestion control, which is assessed, expected"),
+    ("cubic+reno", "one congestion control, which is assessed, expected"),
+    ("cubic --only 5.9", "--only 5.9: no such criterion"),
+    ("cubic --criteria iccrg", "--criteria iccrg: it has no criteria"),
+    ("cubic --against nosuch/x.c --only 5.1.2", "nosuch/x.c"),
+])
+def test_what_cannot_be_assessed_is_said_in_a_line(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    assert cli.main(["assess", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_all_sections_of_the_rfc_have_a_criterion():
+    suite = suites.load("rfc9743")
+    sections = {part.section for part in suite.parts}
+    assert {"5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "5.2.1", "5.2.2", "5.2.3", "5.3.1", "5.3.2", "6.1", "6.2",
+            "6.3", "6.4", "7.1", "7.1.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.7.1", "7.8", "7.9"} == sections
+    assert all(part.scenario or part.not_run for part in suite.parts)

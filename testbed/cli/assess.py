@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Say what RFC 9743 asks of a congestion control, and which of it a candidate meets.
+"""Say which criteria of RFC 9743 a congestion control meets, by what runs show.
 
   testbed assess ./tcp_mine.c --quick     the short version: minutes
   testbed assess bbr --only 5.1.3,5.2.1   two sections of the RFC

@@ -8,9 +8,9 @@ from analysis.metrics import Metric
 from analysis.read import tcp
 from analysis.read.runs import Run
 
-UNITS = {"segments_sent_again": "segments", "new_data_rate": "Mbit/s", "sent_again_over_goodput": "%"}
-BETTER = {"segments_sent_again": "lower", "new_data_rate": "higher", "sent_again_over_goodput": "lower"}
-WINDOWED = {"segments_sent_again", "new_data_rate", "sent_again_over_goodput"}
+UNITS = {"retransmitted_segments": "segments", "new_data_rate": "Mbit/s", "sent_again_over_goodput": "%"}
+BETTER = {"retransmitted_segments": "lower", "new_data_rate": "higher", "sent_again_over_goodput": "lower"}
+WINDOWED = {"retransmitted_segments", "new_data_rate", "sent_again_over_goodput"}
 
 #: what a retransmitted segment counts as, whatever its size
 PACKET_BYTES = 1500
@@ -23,7 +23,7 @@ def compute(run: Run) -> list[Metric]:
         return []
     total = found[1].sum()
     once_bits = 8 * float(total["bytes_sent"] - total["bytes_retrans"])
-    counted = [Metric("segments_sent_again", "all", "segments", float(total["total_retrans"])),
+    counted = [Metric("retransmitted_segments", "all", "segments", float(total["total_retrans"])),
                Metric("new_data_rate", "all", "Mbit/s", once_bits / 1e6 / run.interval.seconds)]
     if not total["bytes_acked"] > 0:
         return counted

@@ -41,3 +41,10 @@ def test_a_column_that_cannot_be_is_the_error_of_its_file(monkeypatch, run_dir, 
 
 def test_the_overview_shows_what_says_most():
     assert figures.for_overview() == ["ellipse", "sweep", "throughput", "recovery"]
+
+
+def test_a_metric_of_two_files_has_one_unit():
+    units = {}
+    for file in metrics.files():
+        for name, unit in file.UNITS.items():
+            assert units.setdefault(name, unit) == unit, f"{file.__name__}: {name}"

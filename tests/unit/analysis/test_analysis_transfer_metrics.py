@@ -199,13 +199,13 @@ def test_tcp_goodput_is_goodput_where_all_is_delivered(run_dir, values):
     assert found["tcp_goodput", UP] == pytest.approx(found["goodput", UP], rel=1e-3)
 
 
-def test_segments_sent_again_over_goodput(run_dir, values, change):
+def test_retransmitted_segments_over_goodput(run_dir, values, change):
     """One segment again for every 3000 bytes that are acknowledged, counted as 1500 bytes: 50 %."""
     change(run_dir, "tcp_info", lambda table: table.assign(total_retrans=table["bytes_acked"] // 3000))
     found = values(run_dir)
     assert found["sent_again_over_goodput", "all"] == pytest.approx(50, rel=2e-3)
     # as iperf3 counts them
-    assert found["segments_sent_again", "all"] == pytest.approx(4166.67, rel=1e-5)
+    assert found["retransmitted_segments", "all"] == pytest.approx(4166.67, rel=1e-5)
 
 
 def test_new_data_is_what_was_sent_once(run_dir, values, change):

@@ -92,12 +92,17 @@ def acked_throughout(run: Run) -> dict[int, float] | None:
     listed = listed_flows(run)
     if any((flow.start_us or 0) > start_us or (flow.stop_us or end_us) < end_us for flow in listed):
         return None
+    return acked_by_flow(run)
+
+
+def acked_by_flow(run: Run) -> dict[int, float] | None:
+    """{listed flow: bytes acknowledged in the measurement interval}"""
     found = measured(run, single=True)
     if found is None:
         return None
     samples, steps = found
     acked = steps["bytes_acked"].groupby(flow_numbers(run, samples)).sum()
-    return {flow.flow: float(acked.get(flow.flow, 0.0)) for flow in listed}
+    return {flow.flow: float(acked.get(flow.flow, 0.0)) for flow in listed_flows(run)}
 
 
 def variant_of(flow: Flow) -> str:

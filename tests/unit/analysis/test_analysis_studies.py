@@ -187,7 +187,9 @@ def test_shares_of_each_variant(tmp_path):
     found = metrics(shares, fixture.write_run(tmp_path / "run", shape=SHAPE, tmix=False, flows=flows))
     assert found == {("jains_index_whole", "all"): pytest.approx(4 / 5),
                      ("jains_index_whole", "cca_bic"): pytest.approx(1),
-                     ("jains_index_whole", "cca_libra"): pytest.approx(2 / 3)}
+                     ("jains_index_whole", "cca_libra"): pytest.approx(2 / 3),
+                     ("share_of_goodput", "cca_bic"): pytest.approx(50),
+                     ("share_of_goodput", "cca_libra"): pytest.approx(50)}
 
 
 @pytest.mark.parametrize("change", [{"start_us": 3_000_000}, {"stop_us": 3_000_000}])

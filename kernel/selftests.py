@@ -171,7 +171,8 @@ def _install(kernel: Kernel, name: str, target: pathlib.Path) -> None:
     wanted = re.findall(r"Error \d+.*|.*: fatal error: .*", _text(target / "make.log"))
     for folder in (headers, objects):
         shutil.rmtree(folder, ignore_errors=True)
-    (target / "done").write_text("\n".join(line.strip() for line in wanted if "fatal error" in line), encoding="utf-8")
+    missing = dict.fromkeys(line.strip() for line in wanted if "fatal error" in line)
+    (target / "done").write_text("\n".join(missing), encoding="utf-8")
 
 
 def _make(target: pathlib.Path, words: Sequence[str], what: str) -> None:

@@ -25,6 +25,7 @@ install:
 \tcp $(TARGETS)/*.sh $(TARGETS)/settings $(INSTALL_PATH)/$(TARGETS)/
 \tfor one in first.sh second.sh gone.sh; do echo $(TARGETS):$$one >> $(INSTALL_PATH)/kselftest-list.txt; done
 \t@echo "tool.c:3: fatal error: libmnl.h: No such file or directory"
+\t@echo "tool.c:3: fatal error: libmnl.h: No such file or directory"
 """
 
 

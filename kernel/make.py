@@ -167,8 +167,12 @@ def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz
     finally:
         process.wait()
     if process.returncode:
-        errors = [l for l in log_path.read_text().splitlines() if "error" in l.lower()][:5]
-        raise KernelError(f"the kernel does not build; the log is {log_path}" + "".join("\n  " + e for e in errors))
+        lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        # of more than one line, some who show it have room for the first
+        first = next((f": {line.strip()}" for line in lines if " error: " in line), "")
+        errors = [line for line in lines if "error" in line.lower()][:5]
+        raise KernelError(f"the kernel does not build{first}; the log is {log_path}"
+                          + "".join(f"\n  {error}" for error in errors))
 
 
 def _progress(steps: int, past_s: float) -> str:

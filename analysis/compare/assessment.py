@@ -155,12 +155,16 @@ def _value(seats: _Seats, candidate: str, other: str) -> list[float]:
 
 def _ratio(seats: _Seats, candidate: str, other: str) -> list[float]:
     ours, theirs = seats.of(candidate, 1), seats.of(other, 1)
-    return [ours[key] / theirs[key] if theirs[key] else math.inf for key in sorted({*ours} & {*theirs})]
+    return [_over(ours[key], theirs[key]) for key in sorted({*ours} & {*theirs})]
+
+
+def _over(ours: float, theirs: float) -> float:
+    """Nothing over nothing is the same."""
+    return ours / theirs if theirs else math.inf if ours else 1.0
 
 
 def _share(seats: _Seats, candidate: str, other: str) -> list[float]:
-    return _over_seats(seats.beside(candidate, other), seats.itself(other),
-                       lambda ours, theirs: ours / theirs if theirs else math.inf)
+    return _over_seats(seats.beside(candidate, other), seats.itself(other), _over)
 
 
 def _harm(seats: _Seats, candidate: str, other: str) -> list[float]:
@@ -192,14 +196,17 @@ def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: s
     finding = Finding(test, point, against, unit, measured, values, found, JUDGE)
     if math.isinf(found.mean):
         return finding._replace(word=NOTHING, why_not=f"{against} has none")
-    if found.low is None or found.high is None:
-        return finding._replace(word=SEEDS, why_not=f"{stats.LEAST} seeds that differ expected, not {len(values)}")
+    if len(values) < stats.LEAST:
+        why_not = f"{stats.LEAST} seeds that differ expected, not {len(values)}"
+        return finding._replace(word=SEEDS, needed=stats.LEAST, why_not=why_not)
+    # runs that are one run count once: these differ, and have the same value, such as no drops
+    low_end, high_end = (found.mean if end is None else end for end in (found.low, found.high))
     sign = -1 if test.high_meets else 1         # the smaller, the better
-    low, high = sorted((sign * found.low, sign * found.high))
+    low, high = sorted((sign * low_end, sign * high_end))
     mean, meets, fails = sign * found.mean, sign * test.threshold.meets, sign * test.threshold.fails
     if meets <= mean <= fails:
         return finding
-    if len(values) >= stats.LEAST and (high <= meets or low > fails):
+    if high <= meets or low > fails:
         return finding._replace(word=MEETS if high <= meets else FAILS)
     return finding._replace(word=SEEDS, needed=_needed(len(values), found, sign * (meets if mean < meets else fails)))
 

@@ -23,7 +23,7 @@ def judged(*values, test=DELAY):
 @pytest.mark.parametrize("values, word", [
     ([10, 11, 9, 10, 10], MEETS), ([60, 61, 59, 60, 60], FAILS), ([30, 31, 29, 30, 30], JUDGE),
     ([20, 20.1, 19.9, 20, 20.1], JUDGE), ([2, 40, 1, 3, 1], SEEDS), ([41, 120, 1, 60, 80], SEEDS),
-    ([10, 11, 9, 10], SEEDS), ([10] * 5, SEEDS), ([10], SEEDS), ([], NOTHING)])
+    ([10, 11, 9, 10], SEEDS), ([0] * 5, MEETS), ([10], SEEDS), ([], NOTHING)])
 def test_a_verdict_needs_the_whole_interval(values, word):
     assert judged(*values).word == word
 
@@ -115,3 +115,4 @@ def test_the_figure_has_thresholds_and_values(tmp_path):
 def test_a_reference_without_any_gives_no_verdict():
     ratio = DELAY._replace(of="ratio")
     assert judged(float("inf"), 1.0, 2.0, 1.0, 1.5, test=ratio).word == NOTHING
+    assert [assessment._over(*both) for both in ((0, 0), (1, 0), (1, 2))] == [1, float("inf"), 0.5]

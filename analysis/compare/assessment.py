@@ -6,7 +6,7 @@ interval. Ratios and shares are averaged as logarithms. A finding
 
 * meets: the whole interval is on the good side of the threshold `meets`;
 * does not meet: it is on the bad side of `fails`;
-* needs judgement: the mean lies between the two, or on one of them;
+* needs judgement: the mean lies between the two;
 * needs more seeds: the interval is too wide for the side on which the mean lies, or there are fewer than five seeds.
 
 A criterion is as bad as its worst finding.
@@ -33,7 +33,7 @@ from testbed.core.assessed import Criterion, CriterionTest
 
 MEETS, JUDGE, SEEDS, FAILS, UNKNOWN, NOTHING = WORDS = (
     "meets", "needs judgement", "needs more seeds", "does not meet", "cannot be tested here", "no verdict")
-_BADNESS = (MEETS, UNKNOWN, JUDGE, NOTHING, SEEDS, FAILS)
+_BADNESS = (MEETS, UNKNOWN, JUDGE, SEEDS, NOTHING, FAILS)
 #: who asks for more than this would not get an answer
 MOST_SEEDS = 1000
 
@@ -111,7 +111,8 @@ class Assessed:
         """The verdict on the criterion."""
         if not self.findings:
             return UNKNOWN if self.about.not_run else NOTHING
-        return max((one.word for one in self.findings), key=_BADNESS.index)
+        words = [one.word for one in self.findings] + [NOTHING] * bool(self.problems)
+        return max(words, key=_BADNESS.index)
 
     @property
     def decisive(self) -> list[Finding]:
@@ -204,7 +205,7 @@ def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: s
     sign = -1 if test.high_meets else 1         # the smaller, the better
     low, high = sorted((sign * low_end, sign * high_end))
     mean, meets, fails = sign * found.mean, sign * test.threshold.meets, sign * test.threshold.fails
-    if meets <= mean <= fails:
+    if meets < mean <= fails and (low >= meets or high <= fails):
         return finding
     if high <= meets or low > fails:
         return finding._replace(word=MEETS if high <= meets else FAILS)

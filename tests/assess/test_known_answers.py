@@ -11,7 +11,7 @@ from testbed import cli
 
 HERE = pathlib.Path(__file__).parent
 KNOWN = yaml.safe_load((HERE / "known_answers.yaml").read_text(encoding="utf-8"))
-ONLY = "collapse,bufferbloat,high-loss,fairness,coexistence,tail-drop,high-delay"
+ONLY = "collapse,bufferbloat,high-loss,fairness,coexistence,incremental-deployment,tail-drop,high-delay"
 
 
 @pytest.fixture(scope="module", autouse=True)

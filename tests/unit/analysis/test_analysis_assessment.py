@@ -22,7 +22,8 @@ def judged(*values, test=DELAY):
 
 @pytest.mark.parametrize("values, word", [
     ([10, 11, 9, 10, 10], MEETS), ([60, 61, 59, 60, 60], FAILS), ([30, 31, 29, 30, 30], JUDGE),
-    ([20, 20.1, 19.9, 20, 20.1], JUDGE), ([2, 40, 1, 3, 1], SEEDS), ([41, 120, 1, 60, 80], SEEDS),
+    ([20, 20.1, 19.9, 20, 20.1], JUDGE),
+    ([1, 60, 5, 70, 15], SEEDS), ([2, 40, 1, 3, 1], SEEDS), ([41, 120, 1, 60, 80], SEEDS),
     ([10, 11, 9, 10], SEEDS), ([0] * 5, MEETS), ([10], SEEDS), ([], NOTHING)])
 def test_a_verdict_needs_the_whole_interval(values, word):
     assert judged(*values).word == word

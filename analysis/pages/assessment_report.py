@@ -141,6 +141,7 @@ def markdown(found: Sequence[Assessed], title: str, command: Sequence[str]) -> s
             lines += ["| " + " | ".join(map(plain, _cells(finding))) + " |" for finding in one.findings]
             lines += ["", *(f"* {plain(test.label)}: {limits(test)}. {plain(test.threshold.why)}"
                             for test in one.about.tests)]
+        lines += [f"* {plain(one.runs_said)}"] if one.runs_said else []
         lines += [f"* Not run: {plain(one.about.not_run)}"] if one.about.not_run else []
         lines += [f"* {plain(what)}: {plain(why)}" for what, why in one.about.deviations]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])

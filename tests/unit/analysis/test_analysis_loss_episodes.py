@@ -132,3 +132,12 @@ def test_an_engine_that_does_not_know_windows(run, values, change):
     path = run(DROPS, EVENTS)
     change(path, "tcp_info", lambda table: table.assign(ssthresh=np.nan, ca_state=np.nan))
     assert ("loss_episodes", LINK) not in values(path)
+
+
+def test_windows_over_whole_epochs(run, values):
+    """From 3.12 to 9 s: 40 segments until 6 s, then 80. The second flow reduces once, and has no whole epoch."""
+    found = values(run({}, {10_000: [*reduction(3.12, 20), (6.0, ("cwnd", 80)), *reduction(9.0, 40)],
+                            10_001: reduction(5.28, 10)}))
+    assert found["window_epochs", "flow_1"] == 1 and ("window_epochs", "flow_2") not in found
+    assert found["epoch_length_mean", "flow_1"] == pytest.approx(5.88)
+    assert found["epoch_window_mean", "flow_1"] == pytest.approx((40 * 2.88 + 80 * 3) / 5.88)

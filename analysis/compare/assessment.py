@@ -104,8 +104,12 @@ class Assessed:
         else:
             mine, its = (self.candidate, other) if seats.test.of == assessed.SHARE else (other, self.candidate)
             whose = {f"{mine} beside {its}": seats.beside(mine, its), f"{other} beside itself": seats.itself(other)}
-        found = {name: [value for seat in values for value in seat.values()] for name, values in whose.items()}
-        return {name: statistics.fmean(values) for name, values in found.items() if values}
+        means = {}
+        for name, seats_of_it in whose.items():
+            values = [value for seat in seats_of_it for value in seat.values()]
+            if values:
+                means[name] = statistics.fmean(values)
+        return means
 
     @cached_property
     def runs_said(self) -> str:

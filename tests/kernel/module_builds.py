@@ -17,7 +17,8 @@ import subprocess
 import sys
 
 MODULES = pathlib.Path(__file__).parents[2] / "kernel-modules"
-NAMES = {"tcp_libra": "libra", "tcp_tahoe": "tahoe", "tcp_reno_classic": "reno_classic"}
+NAMES = {"tcp_bbr_ietf": "bbr_ietf", "tcp_libra": "libra", "tcp_tahoe": "tahoe",
+         "tcp_reno_classic": "reno_classic"}
 _BUILD_PRODUCTS = ("*.o", "*.ko", "*.mod", "*.mod.c", "*.cmd", "Module.symvers", "modules.order")
 
 

@@ -18,7 +18,7 @@ from testbed.core.record import Within
 from testbed.core.run_files import Labels
 from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, parse_setting
-from testbed.scenario import axes, descriptions, sections, usual_jitter
+from testbed.scenario import axes, descriptions, search_space, sections, usual_jitter
 from testbed.scenario.parameters import Parameters
 from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN, Section, section
 from topologies.links import end_hosts
@@ -28,7 +28,7 @@ SCENARIO_DIR = PROJECT_DIR / "scenarios"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "kernel", "probes",
-             "defaults", "expect"}
+             "defaults", "expect", "search"}
 #: short versions that a scenario may have: sections of fields and values
 VERSIONS = ("quick", "smoke")
 _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
@@ -80,6 +80,7 @@ class Scenario:
     kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
     asked_options: tuple[str, ...] = ()     # those of them that the file asks for, whatever the network needs
     usual_jitter: bool = False              # whether its hosts have jitter that nobody asked for
+    search: search_space.Space | None = None            # what `testbed search` may change
 
     def resolved(self) -> Resolved:
         """All that decides a run."""
@@ -401,5 +402,6 @@ def _build(source: YamlFile, parameters: Section, choices: dict[str, list[str]])
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
         expect=section(source, "expect", lambda: expectations.decode(
             source.tree.get("expect"), components, timing.prefill_us + timing.warmup_us, timing.duration_us)),
+        search=section(source, "search", lambda: search_space.decode(source, Parameters(source, _SECTIONS, _SETTABLE))),
         asked_options=asked, usual_jitter=hosts != asked_hosts and hosts.jitter_us != 0,
         kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))

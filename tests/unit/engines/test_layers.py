@@ -21,7 +21,8 @@ OF_ANALYSIS = ("testbed.core", "testbed.checks")
 LATE_MS = {"pandas": 212, "numpy": 57, "scipy": 97, "distributed": 243, "rich": 28, "argcomplete": 9, "kernel": 37,
            "topologies": 59, "traffic": 86, "testbed.probes": 29, "testbed.checks": 31, "testbed.scenario": 73,
            "testbed.runs": 211, "testbed.engines": 32, "testbed.executors": 115, "analysis": 259,
-           "testbed.packet_scripts": 124, "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4}
+           "testbed.packet_scripts": 124, "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4,
+           "hypothesis": 95}
 #: in files that programs of a run import, each in a process of its own: ms that it takes after all else that the file
 #: imports (the least of five; Debian 12, Python 3.11). What takes less than half a millisecond is imported at the top
 LATE_INSIDE_MS = {

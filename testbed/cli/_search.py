@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `testbed search` does with candidates and findings: carries them out, writes them down."""
+from __future__ import annotations
+
+import argparse
+import collections
+import math
+import pathlib
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from analysis import metrics
+from analysis.read.runs import Run
+from testbed.cli import _runs, _shared
+from testbed.core.errors import RunFailed, ScenarioError
+from testbed.core.expectations import Expectation
+from testbed.core.progress import Display, Listener, heard_by
+from testbed.core.run_files import Labels
+from testbed.runs import campaign, queries
+from testbed.runs.engine import EngineBase
+from testbed.runs.executor import ExecutorBase
+from testbed.runs.plan import Plan, digest
+from testbed.runs.run import read_verdict
+from testbed.runs.searching import VALID, Finding, Neighbour, Trial, shown
+from testbed.runs.store import Store, read_record
+from testbed.scenario import ccas, scenario, written
+from testbed.scenario.scenario import Scenario
+from testbed.scenario.search_space import Candidate
+
+ROBUST_SEEDS = (1, 2, 3)
+_FAILED, _REFUSED = "failed", "refused"
+#: from the best verdict to the worst
+_ORDER = (VALID, "suspect", "invalid", _FAILED, _REFUSED)
+
+
+class Loader:
+    """The scenario of a candidate. ScenarioError if there can be none such."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments, self._choices = arguments, _runs.choices(arguments)
+
+    def __call__(self, candidate: Candidate) -> Scenario:
+        return scenario.load(self._arguments.scenario, self._choices, self._arguments.quick,
+                             [*self._arguments.settings, *candidate.options()])
+
+
+class Bench:
+    """Carries out candidates and reads the goal's metric. With several seeds, the others follow where the first meets
+    the goal, and the value is the one that is furthest from it."""
+
+    def __init__(self, load: Loader, engine: EngineBase, subject: ccas.Subject, goal: Expectation,
+                 seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
+        self._load, self._engine, self._subject, self._goal = load, engine, subject, goal
+        self._seeds, self._executor, self._store, self._again = seeds, executor, store, again
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Trial]:
+        found = self._carried_out(candidates, self._seeds[:1])
+        again = [one for one in candidates if found[one].meets(self._goal)]
+        if again and len(self._seeds) > 1:
+            others = self._carried_out(again, self._seeds[1:])
+            found.update({one: max((found[one], others[one]), key=self._badness) for one in again})
+        return [found[one] for one in candidates]
+
+    def _badness(self, trial: Trial) -> tuple[int, float]:
+        """Larger for a trial that says less for a finding."""
+        value = math.inf if trial.value is None else trial.value
+        return _ORDER.index(trial.verdict), value if self._goal.comparison.startswith("<") else -value
+
+    def _carried_out(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> dict[Candidate, Trial]:
+        found: dict[Candidate, Trial] = {}
+        plans: dict[Candidate, list[Plan]] = {}
+        for candidate in candidates:
+            try:
+                plans[candidate] = self._plans(candidate, seeds)
+            except ScenarioError as problem:
+                found[candidate] = Trial(candidate, _REFUSED, reason=str(problem))
+        with heard_by(_Quiet()):
+            campaign.carry_out([plan for some in plans.values() for plan in some], self._executor, self._store,
+                               self._again)
+        for candidate, some in plans.items():
+            found[candidate] = max((self._trial(candidate, plan) for plan in some), key=self._badness)
+        return found
+
+    def _plans(self, candidate: Candidate, seeds: Sequence[int]) -> list[Plan]:
+        one = self._load(candidate)
+        plans = campaign.make_plans([({}, one)], [self._subject], seeds, self._engine, lambda text: None)
+        for plan in plans:
+            if refused := self._engine.cannot(plan):
+                raise one.error(refused.field, str(refused))
+        return plans
+
+    def _trial(self, candidate: Candidate, plan: Plan) -> Trial:
+        folder = self._store.run_dir(plan.id)
+        if self._store.finished(plan.id) is None:
+            record = read_record(folder)
+            return Trial(candidate, _FAILED, reason=str(record.error) if record else "it left nothing", run_id=plan.id)
+        verdict = read_verdict(folder)
+        table = metrics.load_metrics(Run(folder))
+        goal = self._goal
+        row = queries.value_of(queries.Wanted(goal.metric, goal.scope, goal.metric), table)
+        if row is None:
+            scopes = sorted({str(scope) for scope in table["scope"][table["metric"] == goal.metric]})
+            reason = f"the run has no {goal.metric}" + (f" of {goal.scope}; there are: {', '.join(scopes)}"
+                                                        if scopes else "")
+            return Trial(candidate, verdict, reason=reason, run_id=plan.id)
+        reason = "" if verdict == VALID else f"its verdict is in {folder}"
+        return Trial(candidate, verdict, float(row["value"]), reason, plan.id)
+
+
+class _Quiet(Listener):
+    """Hears of single runs and tells nothing: the search says what matters."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    title = step = say
+
+    def open_display(self, total_runs: int, duration_s: float) -> Display:
+        return _NoDisplay(total_runs, duration_s)
+
+
+class _NoDisplay(Display):
+    def note(self, text: str) -> None:
+        pass
+
+    def update(self, run: str, phase: str, t_us: int) -> None:
+        pass
+
+
+def path_word(text: str) -> str:
+    """Text as a part of a scenario's name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:24] or "x"
+
+
+def told(trials: Iterable[Trial]) -> str:
+    """How many trials there were, and of which verdict those are that did not count."""
+    every = list(trials)
+    counts = collections.Counter(one.verdict for one in every)
+    others = [f"{counts[verdict]} {verdict}" for verdict in _ORDER[1:] if counts[verdict]]
+    return f"{len(every)} trials" + (f", of which did not count: {', '.join(others)}" if others else ", all of them "
+                                     "valid")
+
+
+class Written:
+    """A finding as files."""
+
+    def __init__(self, arguments: argparse.Namespace, cca: str, subject: ccas.Subject, goal: Expectation,
+                 one: Scenario, load: Loader, usual: Trial, finding: Finding, counted: str) -> None:
+        self._arguments, self._cca, self._subject, self._goal = arguments, cca, subject, goal
+        self._scenario, self._usual, self._finding, self._counted = one, usual, finding, counted
+        self._found = load(finding.trial.candidate)
+        self._load = load
+        self.name = f"found-{path_word(subject.name)}-{digest([self._found.resolved(), goal.text])[:6]}"
+
+    def scenario(self, path: pathlib.Path) -> str:
+        """The scenario file. RunFailed if it would not decide the same run."""
+        in_kernel = all(variant.module is None for variant in self._subject.variants) and "/" not in self._cca
+        text = written.text(self._found, self.name, f"{self._subject.name}: {self._goal.text}",
+                            [self._cca] if in_kernel else (), [self._goal.text])
+        path.write_text(text, encoding="utf-8")
+        if scenario.load(str(path)).resolved().content() != self._found.resolved().content():
+            raise RunFailed(f"{path}: is not the scenario that was found")
+        return text
+
+    def run_words(self, path: pathlib.Path) -> list[str]:
+        """The command that repeats it."""
+        return ["bin/testbed", "run", str(path), "--cca", self._cca,
+                *(["--seeds", str(len(ROBUST_SEEDS))] if self._arguments.robust else ["--seed", "1"]),
+                *(["--engine", self._arguments.engine] if self._arguments.engine != "uml" else []),
+                *_shared.engine_words(self._arguments)]
+
+    def summary(self, path: pathlib.Path) -> str:
+        """For a terminal."""
+        finding = self._finding
+        lines = [f"found after {finding.after} trials: {shown(self._goal, finding.trial.value)}, where the scenario "
+                 f"itself has {shown(self._goal, self._usual.value)}"]
+        lines += [f"  {part.text}" for part in finding.trial.candidate.parts]
+        lines += [f"  {_neighbour(one)}: {self._outcome(one.trial)}" for one in finding.neighbours]
+        return "\n".join([*lines, f"finding: {path} ({path.stat().st_size} bytes)",
+                          f"repeat it: {shlex.join(self.run_words(path))}"])
+
+    def report(self, path: pathlib.Path) -> str:
+        """In Markdown."""
+        finding, goal = self._finding, self._goal
+        labels: Labels = self._scenario.labels()
+        lines = [
+            f"# {self._subject.name}: {goal.text}", "",
+            f"In the scenario {labels.name} the congestion control {self._subject.name} has "
+            f"{shown(goal, self._usual.value)}. With these changes it has {shown(goal, finding.trial.value)}:", "",
+            *(f"- {part.text}" for part in finding.trial.candidate.parts), "",
+            f"The verdict is {finding.trial.verdict}"
+            + (f", with each of the seeds {', '.join(map(str, ROBUST_SEEDS))}; the value is the one furthest from the "
+               "goal" if self._arguments.robust else "")
+            + f". The first finding came after {finding.after} trials; it had {len(finding.first.candidate.parts)} "
+            f"changes and {shown(goal, finding.first.value)}. In all: {self._counted}.", "",
+            "## What it needs", "",
+            "Each change was taken out in turn, and each value was moved to the next one nearer to the scenario's.", "",
+            "| change | then | verdict | effect |", "|---|---|---|---|"]
+        lines += [f"| {_neighbour(one)} | {shown(goal, one.trial.value)} | {one.trial.verdict} | "
+                  f"{'stays' if one.trial.meets(goal) else 'gone' if one.trial.verdict == VALID else 'not known'} |"
+                  for one in finding.neighbours]
+        lines += ["", "## Repeat it", "", f"    {shlex.join(self.run_words(path))}", "",
+                  f"The run is `{finding.trial.run_id}`; the command makes its report with the usual figures, and says "
+                  "whether the effect is still there.", "", "## The scenario", "", "```yaml",
+                  path.read_text(encoding="utf-8").rstrip(), "```", ""]
+        return "\n".join(lines)
+
+    def _outcome(self, trial: Trial) -> str:
+        return shown(self._goal, trial.value) + ("" if trial.verdict == VALID else f" ({trial.verdict})")
+
+
+def _neighbour(one: Neighbour) -> str:
+    return f"without {one.part.text}" if one.other is None else f"instead {one.other.text}"

@@ -1040,12 +1040,19 @@ static u32 bbr_undo_cwnd(struct sock *sk)
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
 
-static void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+/* OnTransmit(), if nothing is in flight */
+static void bbr_tx_start(struct sock *sk)
 {
 	struct bbr_model *m = bbr_of(sk);
 
-	if (m && event == CA_EVENT_TX_START)
+	if (m)
 		bbr_handle_restart_from_idle(sk, m);
+}
+
+static void __maybe_unused bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		bbr_tx_start(sk);
 }
 
 /* Section "Send Quantum": two packets at least */
@@ -1144,7 +1151,11 @@ static struct tcp_congestion_ops tcp_bbr_ietf __read_mostly = {
 	.ssthresh	= bbr_ssthresh,
 	.set_state	= bbr_ca_state,
 	.undo_cwnd	= bbr_undo_cwnd,
+#ifdef BBR_HAS_TX_START
+	.cwnd_event_tx_start = bbr_tx_start,
+#else
 	.cwnd_event	= bbr_cwnd_event,
+#endif
 	.min_tso_segs	= bbr_min_tso_segs,
 	.sndbuf_expand	= bbr_sndbuf_expand,
 	.get_info	= bbr_get_info,

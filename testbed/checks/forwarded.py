@@ -18,6 +18,8 @@ NEEDS = ("kernel", "snmp.json", "counters.json")
 
 _TABLES = ("queue", "edge_queue")
 _SENT = {4: ("IpOutRequests", "IpForwDatagrams"), 6: ("Ip6OutRequests", "Ip6OutForwDatagrams")}
+#: kernels that lack this counter, such as Linux 6.1, count what they forward among IPv4's OutRequests, too
+_SEPARATE = "IpOutTransmits"
 _TOO_LARGE = ("IpFragFails", "Ip6FragFails")
 _RECEIVED = {4: "IpInReceives", 6: "Ip6InReceives"}
 _UDP_SENT = ("UdpOutDatagrams", "Udp6OutDatagrams")
@@ -71,7 +73,8 @@ def _laws(node: Node, reading: str, number: int, values: NodeCounters, links: Se
     into = [link for link in links if link.to_node == node.name]
     if out and not (node.has("gso") and node.gso) and all(name in came.get(reading, {}) for name in out):
         least, most = (sum(came[reading][name][end] for name in out) for end in (0, 1))
-        stack = sum(values[name][number] for name in _SENT[version] if name in values)
+        counters_of_sent = _SENT[version] if version == 6 or _SEPARATE in values else _SENT[version][:1]
+        stack = sum(values[name][number] for name in counters_of_sent if name in values)
         # too large for the next link: kernels differ in whether these count
         refused = sum(values[name][number] for name in _TOO_LARGE if name in values)
         if programs:

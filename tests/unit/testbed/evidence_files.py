@@ -116,11 +116,14 @@ def good_files():
         "late.json": {"changed": {}, "read": {"sysctls": 64}, "tainted": 4096, "kept_more_mb": 0, "trouble": []},
         "snmp.json": {"measure_from_us": 10_000_000, "readings": ["measure_from", "at_end", "drained"],
                       "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000],
-                                       "IpOutRequests": packets_of("n1"), "IpInReceives": packets_to("n1")},
+                                       "IpOutRequests": packets_of("n1"), "IpOutTransmits": packets_of("n1"),
+                                       "IpInReceives": packets_to("n1")},
                                 "n2": {"TcpExtTCPOrigDataSent": [3000, 9800, 9800], "TcpOutSegs": [3000, 9800, 9800],
                                        "TcpRetransSegs": [50, 100, 100],
-                                       "IpOutRequests": packets_of("n2"), "IpInReceives": packets_to("n2")},
-                                **{router: {"IpForwDatagrams": packets_of(router), "IpInReceives": packets_to(router)}
+                                       "IpOutRequests": packets_of("n2"), "IpOutTransmits": packets_of("n2"),
+                                       "IpInReceives": packets_to("n2")},
+                                **{router: {"IpForwDatagrams": packets_of(router), "IpOutTransmits": packets_of(router),
+                                            "IpInReceives": packets_to(router)}
                                    for router in ("r1", "r2")}}},
         **_tables(),
     }

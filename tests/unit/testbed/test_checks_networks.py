@@ -277,6 +277,16 @@ def test_a_datagram_waits_for_a_frame_of_each_link(findings, files):
     assert {level for level, _ in findings("one_way", files)} == {"ok"}
 
 
+def test_linux_6_1_counts_forwarded_packets_among_requests(findings, files):
+    for name, counters in files["snmp.json"]["nodes"].items():
+        del counters["IpOutTransmits"]
+        if name in ("r1", "r2"):
+            counters["IpOutRequests"] = counters["IpForwDatagrams"]
+    assert {level for level, _ in findings("forwarded", files)} == {"ok"}
+    files["snmp.json"]["nodes"]["r1"]["IpOutRequests"][2] += 1
+    assert findings("forwarded", files)[0][0] == "invalid"
+
+
 @pytest.mark.parametrize("handed_over, level", [(0, "invalid"), (1, "invalid"), (2, "ok")])
 @pytest.mark.parametrize("programs", [True, False])
 def test_a_datagram_of_a_program_may_be_many_packets(findings, files, handed_over, level, programs):

@@ -33,13 +33,17 @@ def single(evidence: Evidence) -> list[Flow]:
             and flow.connections == 1]
 
 
+#: kinds of traffic whose flows have nothing to send at times
+RESTING = ("on-off", "phases")
+
+
 def greedy(flow: Flow) -> bool:
     """True if the flow is there to send all that it can until it is stopped: its segments are full.
 
     Where data go both ways, either end waits for the other.
     """
     return flow.bytes is None and flow.rate_bps is None and flow.source is None \
-        and not flow.both_ways and flow.kind != "on-off"
+        and not flow.both_ways and flow.kind not in RESTING
 
 
 def stamped_late_us(flow: Flow, mss: np.ndarray, total_retrans: np.ndarray, pacing_rate_bps: np.ndarray,

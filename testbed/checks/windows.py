@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
-from testbed.checks._flows import OF_WINDOWS
+from testbed.checks._flows import OF_WINDOWS, RESTING
 from testbed.checks._measured import inside, interval_us
 from testbed.checks._sockets import ends_of
 from testbed.core import grouping, replayed
@@ -174,7 +174,7 @@ def _applications(component: str, flows: Sequence[Flow], samples: pd.DataFrame, 
     samples only repeat it. BBR says so of what it sends while it probes for the shortest round trip.
     """
     greedy = [flow for flow in flows if flow.bytes is None and flow.rate_bps is None and flow.source is None
-              and flow.kind != "on-off"]
+              and flow.kind not in RESTING]
     if not greedy or "app_limited" not in samples:
         return
     sender, _ = ends_of(samples, greedy)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         sequence_start: int
         bursts_us: list[tuple[int, int]]
         pace: Pace
+        phases: list[tuple[int, int, int | None, int]]
 
     class Job(TypedDict):
         """The orders of a program."""

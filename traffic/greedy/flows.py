@@ -7,8 +7,9 @@
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, peer, start_us,
 stop_us, cca}], "duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment,
 with time stamps) and `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start`
-and `bursts_us` [[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at
-a time, at instants so far apart. `cca` is null where the host's default is right. `options` [[name, level, number,
+and `bursts_us` [[from, to], ...]: it sends then only, over the same connection; `pace` {bytes, gap_ns}: so much at
+a time, at instants so far apart; `phases` [[from_us, to_us, bytes, gap_ns], ...]: then only, at such a pace or, without
+bytes, all it can. `cca` is null where the host's default is right. `options` [[name, level, number,
 value], ...] are set before the SYN. With "wakeup_cost_us" every read and write that returns costs that much time before
 the program goes on.
 With "ring" one io_uring drives all ends (orders.py decides that); without, and where the kernel has none, each end has

@@ -16,7 +16,7 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
                     more: Mapping[int, Mapping[str, object]],
                     of_both: Mapping[str, object] | None = None) -> list[Program]:
     """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
-    rests = any("bursts_us" in one or "pace" in one for one in more.values())
+    rests = any(name in one for one in more.values() for name in ("bursts_us", "pace", "phases"))
     programs = []
     of_receivers = {flow.flow: {"peer": flow.src, "start_us": flow.start_us, "stop_us": flow.stop_us} for flow in flows}
     for node, job in sorted(tcp_jobs(flows, more, of_both, of_receivers).items()):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: what a flow that rests now and then may have written ahead: it goes on until that is sent
 _MOST_UNSENT_BYTES = 1 << 17
+#: ... and one with phases, whose application has nothing more to send when a phase ends
+_MOST_UNSENT_BEFORE_A_PHASE_BYTES = 1 << 15
 _TCP_NOTSENT_LOWAT = 25         # include/uapi/linux/tcp.h
 
 
@@ -137,63 +139,87 @@ def _receive(listener: socket.socket, end: End, counts: ends.Counts, pattern: Pa
 
 
 def _send(end: End, t0_ns: int, counts: ends.Counts, pattern: Pattern) -> None:
-    flow, place = end.flow, phase(end.flow["flow"])
+    flow = end.flow
     stop_ns = t0_ns + flow["stop_us"] * 1000
-    bursts_ns = [(t0_ns + begin_us * 1000, t0_ns + end_us * 1000)
-                 for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
     end.host.enter()
-    program.sleep_until(bursts_ns[0][0])
-    left = flow.get("bytes")
+    if "phases" in flow:
+        phases = [_Phase(t0_ns + begin_us * 1000, t0_ns + end_us * 1000, size, gap_ns)
+                  for begin_us, end_us, size, gap_ns in flow["phases"]]
+    else:
+        size, gap_ns = (flow["pace"]["bytes"], flow["pace"]["gap_ns"]) if "pace" in flow else (None, 0)
+        phases = [_Phase(t0_ns + begin_us * 1000, t0_ns + end_us * 1000, size, gap_ns)
+                  for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
+    program.sleep_until(phases[0].begin_ns)
     with ends.sender(flow) as connection:
-        if "bursts_us" in flow:
-            connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _MOST_UNSENT_BYTES)
+        if "bursts_us" in flow or "phases" in flow:
+            connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT,
+                                  _MOST_UNSENT_BEFORE_A_PHASE_BYTES if "phases" in flow else _MOST_UNSENT_BYTES)
         end.note_birth(connection)
         connection.connect((flow["address"], flow["port"]))
         end.note_cca(connection)
-        if "pace" in flow:
-            _write_at_instants(connection, end, bursts_ns[0], counts, pattern)
-            return
-        for begin_ns, end_ns in bursts_ns:
-            program.sleep_until(begin_ns)
-            while left != 0 and (left_ns := end_ns - now_ns()) > 0:
-                connection.settimeout(left_ns / 1e9)
-                try:
-                    sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
-                except TimeoutError:
-                    break
-                end.woken()
-                place = pattern.after(place, sent)
-                counts.sent(end, sent)
-                if left:
-                    left -= sent
-        if left == 0:
+        writer = _Writer(connection, end, counts, pattern)
+        for one in phases:
+            program.sleep_until(one.begin_ns)
+            if one.piece_bytes is None:
+                writer.write_all(one.end_ns)
+            else:
+                writer.write_at_instants(one, one.piece_bytes)
+        if writer.left == 0:
             _wait_for_close(connection, stop_ns)
         else:
             program.sleep_until(stop_ns)
 
 
-def _write_at_instants(connection: socket.socket, end: End, span_ns: tuple[int, int], counts: ends.Counts,
-                       pattern: Pattern) -> None:
-    """Write a piece at each instant; those that pass while the socket takes none are left out."""
-    flow, place, number = end.flow, phase(end.flow["flow"]), 0
-    size, gap_ns = flow["pace"]["bytes"], flow["pace"]["gap_ns"]
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    first_ns, end_ns = span_ns
-    while (due_ns := first_ns + number * gap_ns) < end_ns:
-        program.sleep_until(due_ns)
-        left = size
-        while left and (left_ns := end_ns - now_ns()) > 0:
-            connection.settimeout(left_ns / 1e9)
-            try:
-                sent = connection.send(pattern.view[place:place + left])
-            except TimeoutError:
+class _Phase:
+    """piece_bytes are written at instants gap_ns apart; None: all that the socket takes."""
+
+    def __init__(self, begin_ns: int, end_ns: int, piece_bytes: int | None, gap_ns: int) -> None:
+        self.begin_ns, self.end_ns, self.piece_bytes, self.gap_ns = begin_ns, end_ns, piece_bytes, gap_ns
+
+
+class _Writer:
+    """What an application writes. left: of a flow with a size, what is not written yet."""
+
+    def __init__(self, connection: socket.socket, end: End, counts: ends.Counts, pattern: Pattern) -> None:
+        self._connection, self._end, self._counts, self._pattern = connection, end, counts, pattern
+        self._place = phase(end.flow["flow"])
+        self.left: int | None = end.flow.get("bytes")
+
+    def write_all(self, end_ns: int) -> None:
+        """All that the socket takes, until all is written or the time is over."""
+        while self.left != 0 and (left_ns := end_ns - now_ns()) > 0:
+            sent = self._write(min(self.left or LONGEST_BYTES, LONGEST_BYTES), left_ns)
+            if sent is None:
                 return
-            end.woken()
-            left -= sent
-            place = pattern.after(place, sent)
-            counts.sent(end, sent)
-        number = max(number + 1, -(-(now_ns() - first_ns) // gap_ns))
-    program.sleep_until(end_ns)
+            if self.left:
+                self.left -= sent
+
+    def write_at_instants(self, one: _Phase, piece_bytes: int) -> None:
+        """Write a piece at each instant; those that pass while the socket takes none are left out."""
+        number = 0
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while (due_ns := one.begin_ns + number * one.gap_ns) < one.end_ns:
+            program.sleep_until(due_ns)
+            left = piece_bytes
+            while left and (left_ns := one.end_ns - now_ns()) > 0:
+                sent = self._write(left, left_ns)
+                if sent is None:
+                    return
+                left -= sent
+            number = max(number + 1, -(-(now_ns() - one.begin_ns) // one.gap_ns))
+        program.sleep_until(one.end_ns)
+
+    def _write(self, most_bytes: int, longest_ns: int) -> int | None:
+        """What was written; None if the socket took nothing for that long."""
+        self._connection.settimeout(longest_ns / 1e9)
+        try:
+            sent = self._connection.send(self._pattern.view[self._place:self._place + most_bytes])
+        except TimeoutError:
+            return None
+        self._end.woken()
+        self._place = self._pattern.after(self._place, sent)
+        self._counts.sent(self._end, sent)
+        return sent
 
 
 def _wait_for_close(connection: socket.socket, end_ns: int) -> None:

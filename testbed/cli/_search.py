@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import math
 import pathlib
 import re
@@ -22,16 +23,13 @@ from testbed.runs.engine import EngineBase
 from testbed.runs.executor import ExecutorBase
 from testbed.runs.plan import Plan, digest
 from testbed.runs.run import read_verdict
-from testbed.runs.searching import VALID, Finding, Neighbour, Trial, shown
+from testbed.runs.searching import FAILED, REFUSED, SHARED, VALID, VERDICTS, Finding, Neighbour, Trial, shown
 from testbed.runs.store import Store, read_record
 from testbed.scenario import ccas, scenario, written
 from testbed.scenario.scenario import Scenario
 from testbed.scenario.search_space import Candidate
 
 ROBUST_SEEDS = (1, 2, 3)
-_FAILED, _REFUSED = "failed", "refused"
-#: from the best verdict to the worst
-_ORDER = (VALID, "suspect", "invalid", _FAILED, _REFUSED)
 
 
 class Loader:
@@ -47,44 +45,68 @@ class Loader:
 
 class Bench:
     """Carries out candidates and reads the goal's metric. With several seeds, the others follow where the first meets
-    the goal, and the value is the one that is furthest from it."""
+    the goal, and the value is the one that is furthest from it. A reference follows there, too: if it meets the goal
+    with any seed, the effect is shared."""
 
-    def __init__(self, load: Loader, engine: EngineBase, subject: ccas.Subject, goal: Expectation,
-                 seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
-        self._load, self._engine, self._subject, self._goal = load, engine, subject, goal
+    def __init__(self, load: Loader, engine: EngineBase, subject: ccas.Subject, reference: ccas.Subject | None,
+                 goal: Expectation, seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
+        self._load, self._engine, self._goal = load, engine, goal
+        self._subject, self._reference = subject, reference
         self._seeds, self._executor, self._store, self._again = seeds, executor, store, again
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Trial]:
-        found = self._carried_out(candidates, self._seeds[:1])
-        again = [one for one in candidates if found[one].meets(self._goal)]
-        if again and len(self._seeds) > 1:
-            others = self._carried_out(again, self._seeds[1:])
-            found.update({one: max((found[one], others[one]), key=self._badness) for one in again})
+        found = self._carried_out(candidates, self._subject, self._seeds[:1])
+        met = [one for one in candidates if found[one].meets(self._goal)]
+        if len(self._seeds) > 1:
+            others = self._carried_out(met, self._subject, self._seeds[1:])
+            found.update({one: max((found[one], others[one]), key=self._badness) for one in met})
+        if self._reference:
+            met = [one for one in met if found[one].meets(self._goal)]
+            there = self._carried_out(met, self._reference, self._seeds)
+            found.update({one: self._beside(found[one], there[one]) for one in met})
         return [found[one] for one in candidates]
+
+    def _beside(self, trial: Trial, reference: Trial) -> Trial:
+        """A trial that meets the goal, with what the reference did in the same network."""
+        name = self._reference.name if self._reference else ""
+        if reference.verdict != VALID:
+            return dataclasses.replace(trial, verdict=reference.verdict, reason=f"{name}: {reference.reason}")
+        if reference.meets(self._goal):
+            return dataclasses.replace(trial, verdict=SHARED, reason=f"{name} meets the goal, too",
+                                       reference=reference.value)
+        return dataclasses.replace(trial, reference=reference.value)
 
     def _badness(self, trial: Trial) -> tuple[int, float]:
         """Larger for a trial that says less for a finding."""
         value = math.inf if trial.value is None else trial.value
-        return _ORDER.index(trial.verdict), value if self._goal.comparison.startswith("<") else -value
+        return VERDICTS.index(trial.verdict), value if self._goal.comparison.startswith("<") else -value
 
-    def _carried_out(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> dict[Candidate, Trial]:
+    def _goodness(self, trial: Trial) -> tuple[int, float]:
+        """Larger for a trial of a reference that says more against a finding."""
+        verdict, value = self._badness(trial)
+        return verdict, -value
+
+    def _carried_out(self, candidates: Sequence[Candidate], subject: ccas.Subject, seeds: Sequence[int]) \
+            -> dict[Candidate, Trial]:
+        """The trial of each; of several seeds the one that says least for a finding, or of a reference most."""
         found: dict[Candidate, Trial] = {}
         plans: dict[Candidate, list[Plan]] = {}
         for candidate in candidates:
             try:
-                plans[candidate] = self._plans(candidate, seeds)
+                plans[candidate] = self._plans(candidate, subject, seeds)
             except ScenarioError as problem:
-                found[candidate] = Trial(candidate, _REFUSED, reason=str(problem))
+                found[candidate] = Trial(candidate, REFUSED, reason=str(problem))
         with heard_by(_Quiet()):
             campaign.carry_out([plan for some in plans.values() for plan in some], self._executor, self._store,
                                self._again)
         for candidate, some in plans.items():
-            found[candidate] = max((self._trial(candidate, plan) for plan in some), key=self._badness)
+            badness = self._badness if subject is self._subject else self._goodness
+            found[candidate] = max((self._trial(candidate, plan) for plan in some), key=badness)
         return found
 
-    def _plans(self, candidate: Candidate, seeds: Sequence[int]) -> list[Plan]:
+    def _plans(self, candidate: Candidate, subject: ccas.Subject, seeds: Sequence[int]) -> list[Plan]:
         one = self._load(candidate)
-        plans = campaign.make_plans([({}, one)], [self._subject], seeds, self._engine, lambda text: None)
+        plans = campaign.make_plans([({}, one)], [subject], seeds, self._engine, lambda text: None)
         for plan in plans:
             if refused := self._engine.cannot(plan):
                 raise one.error(refused.field, str(refused))
@@ -94,7 +116,7 @@ class Bench:
         folder = self._store.run_dir(plan.id)
         if self._store.finished(plan.id) is None:
             record = read_record(folder)
-            return Trial(candidate, _FAILED, reason=str(record.error) if record else "it left nothing", run_id=plan.id)
+            return Trial(candidate, FAILED, reason=str(record.error) if record else "it left nothing", run_id=plan.id)
         verdict = read_verdict(folder)
         table = metrics.load_metrics(Run(folder))
         goal = self._goal
@@ -137,7 +159,7 @@ def told(trials: Iterable[Trial]) -> str:
     """How many trials there were, and of which verdict those are that did not count."""
     every = list(trials)
     counts = collections.Counter(one.verdict for one in every)
-    others = [f"{counts[verdict]} {verdict}" for verdict in _ORDER[1:] if counts[verdict]]
+    others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
     return f"{len(every)} trials" + (f", of which did not count: {', '.join(others)}" if others else ", all of them "
                                      "valid")
 
@@ -175,6 +197,8 @@ class Written:
         finding = self._finding
         lines = [f"found after {finding.after} trials: {shown(self._goal, finding.trial.value)}, where the scenario "
                  f"itself has {shown(self._goal, self._usual.value)}"]
+        if finding.trial.reference is not None:
+            lines.append(f"{self._arguments.against} there: {shown(self._goal, finding.trial.reference)}")
         lines += [f"  {part.text}" for part in finding.trial.candidate.parts]
         lines += [f"  {_neighbour(one)}: {self._outcome(one.trial)}" for one in finding.neighbours]
         return "\n".join([*lines, f"finding: {path} ({path.stat().st_size} bytes)",
@@ -189,6 +213,8 @@ class Written:
             f"In the scenario {labels.name} the congestion control {self._subject.name} has "
             f"{shown(goal, self._usual.value)}. With these changes it has {shown(goal, finding.trial.value)}:", "",
             *(f"- {part.text}" for part in finding.trial.candidate.parts), "",
+            *([f"In the same network {self._arguments.against} has {shown(goal, finding.trial.reference)}.", ""]
+              if finding.trial.reference is not None else ()),
             f"The verdict is {finding.trial.verdict}"
             + (f", with each of the seeds {', '.join(map(str, ROBUST_SEEDS))}; the value is the one furthest from the "
                "goal" if self._arguments.robust else "")
@@ -198,7 +224,7 @@ class Written:
             "Each change was taken out in turn, and each value was moved to the next one nearer to the scenario's.", "",
             "| change | then | verdict | effect |", "|---|---|---|---|"]
         lines += [f"| {_neighbour(one)} | {shown(goal, one.trial.value)} | {one.trial.verdict} | "
-                  f"{'stays' if one.trial.meets(goal) else 'gone' if one.trial.verdict == VALID else 'not known'} |"
+                  f"{_effect(one.trial, goal)} |"
                   for one in finding.neighbours]
         lines += ["", "## Repeat it", "", f"    {shlex.join(self.run_words(path))}", "",
                   f"The run is `{finding.trial.run_id}`; the command makes its report with the usual figures, and says "
@@ -207,8 +233,16 @@ class Written:
         return "\n".join(lines)
 
     def _outcome(self, trial: Trial) -> str:
-        return shown(self._goal, trial.value) + ("" if trial.verdict == VALID else f" ({trial.verdict})")
+        beside = f"; {self._arguments.against}: {trial.reference:.5g}" if trial.reference is not None else ""
+        return shown(self._goal, trial.value) + beside + ("" if trial.verdict == VALID else f" ({trial.verdict})")
 
 
 def _neighbour(one: Neighbour) -> str:
     return f"without {one.part.text}" if one.other is None else f"instead {one.other.text}"
+
+
+def _effect(trial: Trial, goal: Expectation) -> str:
+    """What becomes of the effect of a finding in a neighbour."""
+    if trial.meets(goal):
+        return "stays"
+    return {VALID: "gone", SHARED: "the reference has it, too"}.get(trial.verdict, "not known")

@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of the search: another one looks elsewhere (default: %(default)s)")
     parser.add_argument("--robust", action="store_true",
                         help="a finding has to meet the goal with the seeds 1, 2 and 3, not only with 1")
+    parser.add_argument("--against", metavar="CCA",
+                        help="a finding counts only if this congestion control does not meet the goal in the same "
+                        "network")
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path,
                         help="where findings and what the search learned go (default: a folder of the results)")
     _runs.add_setting_arguments(parser)
@@ -69,6 +72,9 @@ def main(arguments: argparse.Namespace) -> int:
     subjects = ccas.parse(arguments.cca or one.default_ccas[0])
     if len(subjects) > 1:
         raise UsageError(f"--cca {arguments.cca}: one expected; a+b gives the flows of one run to a and b")
+    references = ccas.parse(arguments.against) if arguments.against else []
+    if len(references) > 1 or [one.name for one in references] == [subjects[0].name]:
+        raise UsageError(f"--against {arguments.against}: one other congestion control expected")
     space = _space(one)
     if importlib.util.find_spec("hypothesis") is None:
         raise EnvironmentProblem("testbed search needs Hypothesis (apt-get install python3-hypothesis)")
@@ -78,12 +84,14 @@ def main(arguments: argparse.Namespace) -> int:
     store.require_writable()
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     subject = _runs.prepare(engine, subjects, [one, *scenarios]).subjects[0]
+    reference = _runs.prepare(engine, references, [one, *scenarios]).subjects[0] if references else None
     store.create()
     executor = executors.choose(arguments.executor, arguments.cluster)(engine, store, arguments.jobs)
-    bench = _search.Bench(load, engine, subject, goal, _search.ROBUST_SEEDS if arguments.robust else (1,), executor,
-                          store, arguments.again)
+    seeds = _search.ROBUST_SEEDS if arguments.robust else (1,)
+    bench = _search.Bench(load, engine, subject, reference, goal, seeds, executor, store, arguments.again)
     words = arguments.cca or one.default_ccas[0]
-    key = digest([one.resolved(), str(space), goal.text, words, arguments.robust, engine.name, engine.kernel_key()])
+    key = digest([one.resolved(), str(space), goal.text, words, arguments.against, arguments.robust, engine.name,
+                  engine.kernel_key()])
     folder = arguments.out or store.results / f"{one.name}-search-{_search.path_word(subject.name)}-{key[:6]}"
     _make(folder)
     title(f"{one.title}: {words}, {goal.text} -> {folder}")
@@ -163,7 +171,7 @@ def _check(one: Scenario, space: search_space.Space, load: _search.Loader) -> li
             try:
                 found.append(load(candidate))
             except ScenarioError as problem:
-                raise one.error(field, f"{candidate.parts[0].value}: {problem}") from None
+                raise one.error(field, f"{candidate.parts[0].text}: {problem}") from None
     return found
 
 

@@ -26,20 +26,24 @@ if TYPE_CHECKING:
 ROUND = 60
 #: trials that making a finding simpler may take beyond the budget of the search, before its parts are taken out
 MOST_SHRINKING = 100
-VALID = "valid"
+VALID, SHARED, FAILED, REFUSED = "valid", "shared", "failed", "refused"
+#: from the best to the worst
+VERDICTS = (VALID, SHARED, "suspect", "invalid", FAILED, REFUSED)
 #: the database is that of one search
 _DATABASE_KEY = b"candidates"
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """What a candidate did. verdict: valid, suspect, invalid, failed, or refused (no such scenario); value: None if it
-    is not known; reason: why it is not valid; run_id: of the run that has the value."""
+    """What a candidate did. verdict: valid, shared (a reference meets the goal, too), suspect, invalid, failed, or
+    refused (no such scenario); value: None if it is not known; reason: why it is not valid; run_id: of the run that has
+    the value; reference: the value of the reference, if there is one and it was run."""
     candidate: Candidate
     verdict: str
     value: float | None = None
     reason: str = ""
     run_id: str = ""
+    reference: float | None = None
 
     def meets(self, goal: Expectation) -> bool:
         """Whether it is a finding."""

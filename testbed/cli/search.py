@@ -15,6 +15,7 @@ count. Run the same command again to resume. docs/howto/search.md
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.util
 import pathlib
 import time
@@ -64,69 +65,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_execution_arguments(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    """Exit code 0 with a finding or without."""
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """All that a search needs. words: the congestion control as it was given; folder: where findings go."""
+    scenario: Scenario
+    space: search_space.Space
+    goal: Expectation
+    words: str
+    subject: ccas.Subject
+    load: _search.Loader
+    bench: _search.Bench
+    folder: pathlib.Path
+
+
+def make_ready(arguments: argparse.Namespace) -> Ready:
+    """What makes no sense is refused before a kernel is built. UsageError, RunFailed."""
     _runs.check(arguments)
     goal = _goal(arguments.goal)
     one = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
-    subjects = ccas.parse(arguments.cca or one.default_ccas[0])
+    words = arguments.cca or one.default_ccas[0]
+    subjects = ccas.parse(words)
     if len(subjects) > 1:
-        raise UsageError(f"--cca {arguments.cca}: one expected; a+b gives the flows of one run to a and b")
+        raise UsageError(f"--cca {words}: one expected; a+b gives the flows of one run to a and b")
     references = ccas.parse(arguments.against) if arguments.against else []
-    if len(references) > 1 or [one.name for one in references] == [subjects[0].name]:
+    if len(references) > 1 or [other.name for other in references] == [subjects[0].name]:
         raise UsageError(f"--against {arguments.against}: one other congestion control expected")
     space = _space(one)
     if importlib.util.find_spec("hypothesis") is None:
         raise EnvironmentProblem("testbed search needs Hypothesis (apt-get install python3-hypothesis)")
     load = _search.Loader(arguments)
-    scenarios = _check(one, space, load)
+    scenarios = [one, *_check(one, space, load)]
     store = Store(results_dir())
     store.require_writable()
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
-    subject = _runs.prepare(engine, subjects, [one, *scenarios]).subjects[0]
-    reference = _runs.prepare(engine, references, [one, *scenarios]).subjects[0] if references else None
+    subject = _runs.prepare(engine, subjects, scenarios).subjects[0]
+    reference = _runs.prepare(engine, references, scenarios).subjects[0] if references else None
     store.create()
     executor = executors.choose(arguments.executor, arguments.cluster)(engine, store, arguments.jobs)
     seeds = _search.ROBUST_SEEDS if arguments.robust else (1,)
     bench = _search.Bench(load, engine, subject, reference, goal, seeds, executor, store, arguments.again)
-    words = arguments.cca or one.default_ccas[0]
     key = digest([one.resolved(), str(space), goal.text, words, arguments.against, arguments.robust, engine.name,
                   engine.kernel_key()])
     folder = arguments.out or store.results / f"{one.name}-search-{_search.path_word(subject.name)}-{key[:6]}"
-    _make(folder)
-    title(f"{one.title}: {words}, {goal.text} -> {folder}")
-    usual = bench([search_space.Candidate()])[0]
+    return Ready(one, space, goal, words, subject, load, bench, folder)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Exit code 0 with a finding or without."""
+    ready = make_ready(arguments)
+    goal = ready.goal
+    _make(ready.folder)
+    title(f"{ready.scenario.title}: {ready.words}, {goal.text} -> {ready.folder}")
+    usual = ready.bench([search_space.Candidate()])[0]
     _check_usual(usual, goal)
     say(f"the scenario itself: {searching.shown(goal, usual.value)}")
-    search = searching.Search(space, goal, bench, folder / "examples", say)
-    finding = _found(search, arguments)
-    told = _search.told(search.trials.values())
-    say(told)
+    search = searching.Search(ready.space, goal, ready.bench, ready.folder / "examples", say)
+    until_s = time.monotonic() + arguments.budget_us / 1e6
+    try:
+        finding = search.run(arguments.seed, arguments.runs,
+                             lambda: arguments.runs is None and time.monotonic() >= until_s)
+    except KeyboardInterrupt:
+        if so_far := search.so_far():
+            _write(arguments, ready, usual, search, so_far)
+            say("this is what was found so far; the same command goes on to make it simpler")
+        raise
     if finding is None:
-        print(f"nothing found: {told}")
+        print(f"nothing found: {_search.told(search.trials.values())}")
         return 0
-    written = _search.Written(arguments, words, subject, goal, one, load, usual, finding, told)
-    path = folder / f"{written.name}.yaml"
-    write_text(path, written.scenario(path))
-    report = folder / f"{written.name}.md"
-    write_text(report, written.report(path))
-    print(written.summary(path))
+    written, path = _write(arguments, ready, usual, search, finding)
     _usual_report(written, path)
-    print(f"report: {report}")
     return 0
 
 
-def _found(search: searching.Search, arguments: argparse.Namespace) -> searching.Finding | None:
-    """What the search finds; what it has found, if it is interrupted."""
-    until_s = time.monotonic() + arguments.budget_us / 1e6
-    try:
-        return search.run(arguments.seed, arguments.runs,
-                          lambda: arguments.runs is None and time.monotonic() >= until_s)
-    except KeyboardInterrupt:
-        if (finding := search.so_far()) is None:
-            raise
-        say("interrupted: what was found so far follows; the same command makes it simpler")
-        return finding
+def _write(arguments: argparse.Namespace, ready: Ready, usual: searching.Trial, search: searching.Search,
+           finding: searching.Finding) -> tuple[_search.Written, pathlib.Path]:
+    """Write a finding's files and tell of it; returns the path of its scenario."""
+    told = _search.told(search.trials.values())
+    written = _search.Written(arguments, ready.words, ready.subject, ready.goal, ready.scenario, ready.load, usual,
+                              finding, told)
+    path = ready.folder / f"{written.name}.yaml"
+    write_text(path, written.scenario(path))
+    write_text(path.with_suffix(".md"), written.report(path))
+    print(f"{written.summary(path)}\nwhat it needs: {path.with_suffix('.md')}\n{told}")
+    return written, path
 
 
 def _usual_report(written: _search.Written, path: pathlib.Path) -> None:

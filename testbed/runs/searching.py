@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ROUND = 60
 #: trials that making a finding simpler may take beyond the budget of the search, before its parts are taken out
 MOST_SHRINKING = 100
+#: after so many rounds without a trial that is new, all there is counts as tried
+_MOST_IN_VAIN = 10
 VALID, SHARED, FAILED, REFUSED = "valid", "shared", "failed", "refused"
 #: from the best to the worst
 VERDICTS = (VALID, SHARED, "suspect", "invalid", FAILED, REFUSED)
@@ -89,13 +91,12 @@ class Search:
     def run(self, seed: int, most_trials: int | None, is_over: Callable[[], bool]) -> Finding | None:
         """The simplest finding, or None. most_trials: None for any number; is_over: whether the time is."""
         self._most_trials, self._is_over = most_trials, is_over
-        number = 0
+        number = in_vain = 0
         try:
-            while self._first is None:
+            while self._first is None and in_vain < _MOST_IN_VAIN:
                 before = len(self.trials)
                 self._round(seed * 1_000_003 + number)
-                if self._first is None and len(self.trials) == before:
-                    break                           # all there is was tried
+                in_vain = in_vain + 1 if len(self.trials) == before else 0
                 number += 1
         except _Enough:
             pass

@@ -30,7 +30,7 @@ def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
     assert path.stat().st_size < 1000
     found = scenario.load(str(path))
     assert found.resolved().content() == scenario.load("search-one-flow", settings=["loss=5 %"]).resolved().content()
-    assert "without loss = 5 %: utilisation 99.9" in said and "instead loss = 0.1 %: utilisation " in said
+    assert "utilisation 13.096 %" in said and "without loss = 5 %: utilisation 99.561 %" in said
     assert "expected of reno: utilisation < 50 %: met" in said
     report = path.with_suffix(".md").read_text()
     assert report.count("| gone |") == 2 and str(path) in report
@@ -38,7 +38,7 @@ def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
     assert cli.main(["run", str(path), "--cca", "reno", "--seed", "1", "--no-report"]) == 0
     # again: all runs are there, and Hypothesis begins with what it found
     again = search(*words)
-    assert again.splitlines()[0].startswith("found after 0 trials: ") and "loss = 5 %" in again
+    assert "found after 0 trials: " in again and "  loss = 5 %" in again
 
 
 def test_a_window_that_is_stuck_after_the_third_timeout(search, tmp_path):

@@ -112,6 +112,13 @@ def test_a_small_space_is_exhausted(tmp_path):
     assert set(bench.asked) == {Candidate(), Candidate((Setting("loss", "1"),)), Candidate((Setting("loss", "2"),))}
 
 
+def test_nearly_all_of_a_space_is_tried(tmp_path):
+    bench = Bench(lambda candidate: 100.0)
+    space = Space((Knob("loss", tuple(map(str, range(9)))), Knob("rate", tuple(map(str, range(9))))), ())
+    assert Search(space, GOAL, bench, tmp_path, lambda text: None).run(1, None, lambda: False) is None
+    assert len(set(bench.asked)) == 100
+
+
 def test_no_trial_is_valid(search):
     one, finding = search(Bench(verdict=lambda candidate: "suspect"), most_trials=30)
     assert finding is None and len(one.trials) == 30

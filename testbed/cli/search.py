@@ -4,8 +4,8 @@
   testbed search search-one-flow --cca vegas --goal "utilisation < 50 %"
   testbed search search-one-flow --cca ./tcp_mine.c --goal "timeouts > 9" \\
       --budget 30min --robust
-  testbed search search-two-flows --cca mine+cubic \\
-      --goal "share_of_goodput:flow_1 < 10 %" --runs 500
+  testbed search search-two-flows --cca bbr \\
+      --goal "share_of_goodput:cca_cubic < 10 %" --runs 500
 
 The section `search` of the scenario says what may change, and within which
 bounds. A finding is a scenario file of its own, in which nothing can be left

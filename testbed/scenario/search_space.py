@@ -86,10 +86,15 @@ class Candidate:
         """As values of --set."""
         found = [f"{one.field}={one.value}" for one in self.settings]
         for link in dict.fromkeys(one.link for one in self.steps):
-            texts = ", ".join(f"{{at: {one.at}, {one.quantity}: {one.value}}}" for one in in_order(self.steps)
-                              if one.link == link)
+            texts = ", ".join(f"{{at: {one.at}, {one.quantity}: {_quoted(one.value)}}}"
+                              for one in in_order(self.steps) if one.link == link)
             found.append(f"{link}.schedule=[{texts}]")
         return found
+
+
+def _quoted(value: str) -> str:
+    """A value inside a mapping: a quantity or a number as it is, any other text as one word."""
+    return value if _number(value) else json.dumps(value, ensure_ascii=False)
 
 
 def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:

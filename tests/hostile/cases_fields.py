@@ -186,6 +186,16 @@ CASES = [
     run_yaml("sweep-huge", SMALL + "sweep: {axes: {traffic.flows: 1..99999999/1}}\n", r"sweep"),
     run_yaml("sweep-of-nothing", SMALL + "sweep: {axes: {nothing.at.all: [1, 2]}}\n", r"nothing"),
     run_yaml("sweep-empty-axis", SMALL + "sweep: {axes: {traffic.flows: []}}\n", r"small\.yaml:13: sweep"),
+    *[run_yaml(f"search-{name}", SMALL + f"search: {given}\n", rf"small\.yaml:13: search{says}")
+      for name, given, says in [
+          ("word", "often", ": a mapping"), ("empty", "{}", ": says nothing"), ("unknown", "{colour: {}}", r"\.colour"),
+          ("knobs-list", "{knobs: [1]}", r"\.knobs: a mapping"),
+          ("huge", "{knobs: {a.b: 1..99999999/1}}", r"\.knobs\.a\.b"),
+          ("no-values", "{knobs: {a.b: []}}", r"\.knobs\.a\.b"), ("dots", "{knobs: {a..b: [1]}}", r"\.knobs"),
+          ("path", "{knobs: {../../etc: [1]}}", r"\.knobs"), ("steps-word", "{steps: soon}", r"\.steps: a mapping"),
+          ("without-at", "{steps: {a.b: {rate: [1 Mbit/s]}}}", r"\.steps\.a\.b\.at"),
+          ("at-word", "{steps: {a.b: {at: soon, rate: [1 Mbit/s]}}}", r"\.steps\.a\.b\.at"),
+          ("most-huge", "{steps: {a.b: {at: [1 s], rate: [1 Mbit/s], most: 1000000}}}", r"\.steps\.a\.b\.most")]],
     _set("no-key", "=1", "--set =1: key=value expected"),
     _set("no-value", "traffic.flows", "--set traffic.flows: key=value expected"),
     _set("empty-value", "traffic.flows=", r"traffic\.flows"),

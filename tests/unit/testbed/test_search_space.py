@@ -73,6 +73,13 @@ def test_settings_change_the_section(write):
         space_of(path, "search.knobs.rate=[]")
 
 
+def test_a_value_is_one_value(write):
+    value = "1 Mbit/s}, {at: 3 s, rate: 2 Mbit/s"
+    path = write({"steps": {LINK: {"at": ["1 s"], "rate": [value]}}})
+    with pytest.raises(ScenarioError, match="rate"):
+        scenario.load(path, settings=Candidate((), (Step(LINK, "rate", "1 s", value),)).options())
+
+
 def test_a_candidate_as_settings(write):
     candidate = Candidate((Setting("rate", "5 Mbit/s"),), (
         Step(LINK, "delay", "3 s", "90 ms"), Step(LINK, "rate", "1500 ms", "1 Mbit/s")))

@@ -164,8 +164,8 @@ struct bbr_model {
 	bool	idle_restart;
 	bool	has_srtt;		/* the pacing rate rests on an RTT */
 
-	/* what the last trace event said */
-	u8	traced_state;
+	/* what the last trace event said; whether this ACK has changed the state */
+	bool	state_changed;
 	u64	traced_bw_shortterm;
 	u32	traced_longterm;
 	u32	traced_shortterm;
@@ -200,7 +200,6 @@ static s64 bbr_finite(u32 volume)
 
 static void bbr_trace(const struct sock *sk, struct bbr_model *m, const char *why)
 {
-	m->traced_state = m->state;
 	m->traced_bw_shortterm = m->bw_shortterm;
 	m->traced_longterm = m->inflight_longterm;
 	m->traced_shortterm = m->inflight_shortterm;
@@ -230,6 +229,7 @@ static bool bbr_is_in_a_probe_bw_state(const struct bbr_model *m)
 static void bbr_set_state(struct sock *sk, struct bbr_model *m, u8 state, const char *why)
 {
 	m->state = state;
+	m->state_changed = true;
 	bbr_trace(sk, m, why);
 }
 
@@ -967,11 +967,12 @@ static void bbr_update_on_ack(struct sock *sk, const struct rate_sample *rs)
 	bbr_set_pacing_rate_with_gain(sk, m, bbr_gains[m->state].pacing);
 	bbr_set_cwnd(sk, m);
 
-	if (m->round_start || m->state != m->traced_state ||
+	if (m->round_start || m->state_changed ||
 	    m->bw_shortterm != m->traced_bw_shortterm ||
 	    m->inflight_longterm != m->traced_longterm ||
 	    m->inflight_shortterm != m->traced_shortterm)
 		bbr_trace(sk, m, m->round_start ? "round" : "bound");
+	m->state_changed = false;
 }
 
 /* ---- What the kernel calls ---- */
@@ -997,8 +998,10 @@ static u32 bbr_ssthresh(struct sock *sk)
 {
 	struct bbr_model *m = bbr_of(sk);
 
-	if (m)
+	if (m) {
+		bbr_note_losses(sk, m);
 		bbr_save_state_upon_loss(sk, m);
+	}
 	return tcp_sk(sk)->snd_ssthresh;
 }
 
@@ -1008,7 +1011,7 @@ static void bbr_ca_state(struct sock *sk, u8 new_state)
 
 	if (!m)
 		return;
-	/* losses that no ACK has found: those of a timer */
+	/* losses that a timer finds within a recovery: ssthresh() has noted the others */
 	bbr_note_losses(sk, m);
 	if (bbr_in_loss_recovery(sk) && new_state < TCP_CA_Recovery)
 		bbr_restore_cwnd(sk, m);

@@ -14,6 +14,9 @@ others. Run the same command again to resume.
 In the suite `published`, runs are compared with what others measured, cell by
 cell (docs/howto/suite.md).
 
+In the suite `bbr-ietf`, test cases of a draft are judged by the state of the
+congestion control and by the wire (docs/howto/bbr-cases.md).
+
 In a suite with a baseline, the baseline runs beside the congestion controls
 under test, and one report says where they are better (docs/howto/suite.md).
 """
@@ -30,7 +33,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from testbed import engines
-from testbed.cli import _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
+from testbed.cli import _cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
 from testbed.core import fields, guesses, progress
 from testbed.core.errors import RunFailed, UsageError
@@ -101,6 +104,8 @@ def main(arguments: argparse.Namespace) -> int:
         listing.show("suites")
         return 0
     suite = suites.load(arguments.suite)
+    if suite.cases:
+        return _cases.main(suite, arguments, results_dir())
     if suite.criteria:
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:

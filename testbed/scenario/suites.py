@@ -30,7 +30,11 @@ parts are all scenarios.
 Instead of `parts`, `results: FOLDER` names a folder beside the file: each published result in it
 (testbed/scenario/published.py) is a part, and its runs are compared with what was published. Likewise
 `criteria: FOLDER` names criteria (testbed/scenario/criteria.py), of which candidates are assessed `against` references,
-with `thresholds`.
+with `thresholds`. `cases: FOLDER` names test cases of a draft (analysis/cases), each of which runs on the paths of a
+
+    grid: {rates: [10 Mbit/s], rtts: [1 ms, 100 ms], most_bdp: 20 MB}
+
+with `quick: {grid: ...}` in the short version.
 
 In the values of `set`, {baseline} stands for the baseline. A parameter as run is either a field of the resolved
 scenario (`run`), or words (`text`). Everything is text until parsed; quantities are not converted.
@@ -56,8 +60,22 @@ ALL = "all"
 
 
 @dataclasses.dataclass(frozen=True)
+class Grid:
+    """Paths of test cases: each rate with each round-trip time, but for those with a larger BDP."""
+    rates_bps: tuple[int, ...] = fields.listing(fields.rate(), least=1, most=20, distinct=True)
+    rtts_us: tuple[int, ...] = fields.listing(fields.time(least=2), least=1, most=20, distinct=True)
+    most_bdp_bytes: int = fields.size(default=1_000_000_000, least=1)
+
+    def paths(self) -> list[tuple[int, int]]:
+        """Rate in bit/s and round-trip time in microseconds of each."""
+        return [(rate_bps, rtt_us) for rate_bps in self.rates_bps for rtt_us in self.rtts_us
+                if rate_bps * rtt_us <= 8e6 * self.most_bdp_bytes]
+
+
+@dataclasses.dataclass(frozen=True)
 class QuickSuite:
     seeds: int | None = count(default=None)
+    grid: Grid | None = fields.section(Grid, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +92,8 @@ class Suite:
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), default=(), least=1, most=MOST_PARTS)
     results: str = fields.word(default="", pattern=NAME_PATTERN, example="published")
     criteria: str = fields.word(default="", pattern=NAME_PATTERN, example="rfc9743")
+    cases: str = fields.word(default="", pattern=NAME_PATTERN, example="bbr")
+    grid: Grid | None = fields.section(Grid, default=None)
     against: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=10, distinct=True)
     thresholds: dict[str, Threshold] = fields.mapping(
         fields.section(Threshold), keys=r"[a-z0-9_-]+\.[a-z0-9_-]+", example="bufferbloat.delay", default={})
@@ -81,11 +101,13 @@ class Suite:
     file: YamlFile | None = None
 
     def __post_init__(self) -> None:
-        if sum(map(bool, (self.parts, self.results, self.criteria))) != 1 and not self.name:
-            raise FieldError("parts", "one of parts, results and criteria expected")
-        if self.baseline and (self.results or self.criteria):
+        if sum(map(bool, (self.parts, self.results, self.criteria, self.cases))) != 1 and not self.name:
+            raise FieldError("parts", "one of parts, results, criteria and cases expected")
+        if self.baseline and (self.results or self.criteria or self.cases):
             raise FieldError("baseline", "published results are compared with what was published" if self.results else
-                             "criteria have `against`")
+                             "criteria have `against`" if self.criteria else "cases have no baseline")
+        if bool(self.grid) != bool(self.cases):
+            raise FieldError("grid", "cases and grid belong together")
         if bool(self.against) != bool(self.criteria):
             raise FieldError("against", "criteria and against belong together")
         for name in ("source", "ccas", "seeds"):

@@ -204,7 +204,7 @@ def test_what_makes_no_sense(carried_out, pair, words, says, capsys):
 
 def test_a_suite_that_is_not_there(capsys):
     assert cli.main(["suite", "run", "nosuch"]) == 2
-    assert "no suite 'nosuch'; there are: all, iccrg" in capsys.readouterr().err
+    assert "no suite 'nosuch'; there are: all, bbr-ietf, iccrg" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option, value", [("--baseline", "cubic,reno"), ("--kernel", "6.1,6.12")])

@@ -261,7 +261,7 @@ def test_what_is_missing_here(tmp_path, carried_out, monkeypatch, capsys):
         (
             ["run", "SMALL", "--cca", "nosuch"],
             2,
-            "no congestion control 'nosuch' in this kernel; there are: bbr, bic, ",
+            "no congestion control 'nosuch' in this kernel; there are: bbr, bbr-ietf, bic, ",
         ),
         (["run", "SMALL", "--cca", "a b"], 2, "is not a name"),
         (["run", "SMALL", "--seeds", "0"], 2, "--seeds 0"),

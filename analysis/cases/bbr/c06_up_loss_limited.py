@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Losses end ProbeBW_UP also where the application is the limit."""
+
+from __future__ import annotations
+
+from analysis.cases import NOTE, Finding, Settings, network, passed_if
+from analysis.cases.evidence import Point, Seen
+
+NUMBER = 6
+MOMENT = "ProbeBW_UP"
+TITLE = "Exiting PROBE_UP on Loss When Application-Limited"
+ASKS = ("in ProbeBW_UP the application writes half of what the path carries; when more than 2 % are lost over a round "
+        "trip, ProbeBW_DOWN follows")
+_LOSS_RTTS = 3
+
+
+def sensible(point: Point) -> str:
+    return "" if point.bdp >= 20 else "losses of a few per cent need some tens of packets in flight"
+
+
+def first(point: Point) -> Settings:
+    duration_s = network.settled_s(point) + 4 + 15 * point.rtt_s
+    return network.path(point, duration_s, data=network.at_the_end(duration_s))
+
+
+def second(point: Point, seen: Seen) -> Settings | None:
+    begin_us = seen.entry("ProbeBW_REFILL")
+    if begin_us is None:
+        return None
+    lossy_us = begin_us + 4 * point.rtt_us
+    return network.path(point, lossy_us / 1e6 + 20 * point.rtt_s + 1,
+                        phases=["at: 0 s", f"{network.at(begin_us)}, rate: {round(point.payload * 4)} bit/s"],
+                        data=[f"{network.at(lossy_us)}, loss: 20 %",
+                              f"{network.at(lossy_us + _LOSS_RTTS * point.rtt_us)}, loss: 0 %"])
+
+
+def judge(point: Point, seen: Seen) -> list[Finding]:
+    ups = seen.spells("ProbeBW_UP")
+    if not ups or ups[0].end_us is None:
+        return [passed_if(False, "ProbeBW_UP does not end")]
+    up = ups[0]
+    before, after = up.rows.iloc[-1], seen.told[seen.told["t_us"] >= up.end_us].iloc[0]
+    return [
+        passed_if(up.left_why == "high_loss" and up.after == "ProbeBW_DOWN",
+                  f"{up.after} because of {up.left_why}; {after['lost'] - up.rows.iloc[0]['lost']} packets lost"),
+        Finding(NOTE, f"inflight_longterm {_volume(before['inflight_longterm'])}, then "
+                      f"{_volume(after['inflight_longterm'])}: the case wants it adapted \"regardless of the "
+                      "application-limited state\"; HandleInflightTooHigh() adapts it only if the sample is not "
+                      "application-limited")]
+
+
+def _volume(packets: int) -> str:
+    return "infinite" if packets < 0 else f"{packets} packets"
+
+
+#: without the state nobody knows when UP is: losses over ten round trips, more than a cycle of version 1, meet it
+def on_wire(point: Point, seen: Seen) -> list[Finding]:
+    begin_us = _blind_us(point)
+    rows = seen.between(begin_us + 3 * point.rtt_us, begin_us + 10 * point.rtt_us)
+    usual = seen.between(begin_us - 10 * point.rtt_us, begin_us)["pacing_rate_bps"].median()
+    peak = rows["pacing_rate_bps"].max() / usual
+    return [passed_if(peak <= 1.1, f"while 20 % are lost it is paced at up to {peak:.2f} of its usual rate"
+                                   + ("" if peak <= 1.1 else ": it goes on to probe"))]
+
+
+def _blind_us(point: Point) -> float:
+    return 1e6 * (network.settled_s(point) + 1) + 5 * point.rtt_us
+
+
+def blind(point: Point) -> Settings:
+    begin_us = _blind_us(point)
+    return network.path(point, begin_us / 1e6 + 20 * point.rtt_s + 1,
+                        phases=["at: 0 s", f"{network.at(begin_us - 10 * point.rtt_us)}, "
+                                           f"rate: {round(point.payload * 4)} bit/s"],
+                        data=[f"{network.at(begin_us)}, loss: 20 %",
+                              f"{network.at(begin_us + 10 * point.rtt_us)}, loss: 0 %"])

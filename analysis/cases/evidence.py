@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run of a case shows: the model of the congestion control, if it tells, and samples of its socket."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from testbed.core import ip
+
+#: the trace event that a congestion control may emit (docs/reference/bbr-ietf.md)
+EVENT = "bbr_model"
+_RECEIVER_PORT = 6000
+#: payload of a full segment with time stamps, and its frame
+SEGMENT_BYTES = 1448
+FRAME_BYTES = SEGMENT_BYTES + 52 + ip.ETHERNET_BYTES
+_TEXT = {"state", "why", "undo_state"}
+_PROBE_BW = ("ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL", "ProbeBW_UP")
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A path: the rate of its bottleneck and its round-trip time."""
+
+    rate_bps: int
+    rtt_us: int
+
+    @property
+    def bdp(self) -> float:
+        """In full frames."""
+        return self.rate_bps * self.rtt_us / 8e6 / FRAME_BYTES
+
+    @property
+    def payload(self) -> float:
+        """Bytes of payload per second that the bottleneck carries."""
+        return self.rate_bps / 8 * SEGMENT_BYTES / FRAME_BYTES
+
+    @property
+    def rtt_s(self) -> float:
+        return self.rtt_us / 1e6
+
+    def __str__(self) -> str:
+        return f"{_short(self.rate_bps / 1e6)} Mbit/s, {_short(self.rtt_us / 1e3)} ms"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"
+
+
+class Spell(NamedTuple):
+    """A time in one state. why: it began; end_us, left_why and after: None at the end of the run."""
+
+    state: str
+    why: str
+    begin_us: int
+    end_us: int | None
+    after: str | None
+    left_why: str | None
+    rows: pd.DataFrame
+
+    @property
+    def ended_us(self) -> int:
+        """When it ended; the last event of one that goes on."""
+        return int(self.rows["t_us"].iloc[-1]) if self.end_us is None else self.end_us
+
+    @property
+    def rounds(self) -> int:
+        """Round trips that began in it."""
+        return int((self.rows["why"] == "round").sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """model: a row for each event, None if the congestion control has no such event; wire: samples of the sender."""
+
+    model: pd.DataFrame | None
+    wire: pd.DataFrame
+    run: Path
+    verdict: str
+
+    @property
+    def told(self) -> pd.DataFrame:
+        assert self.model is not None
+        return self.model
+
+    def spells(self, *states: str) -> list[Spell]:
+        """Times in one of these states; without any, all."""
+        return [one for one in self._all() if not states or one.state in states]
+
+    def _all(self) -> Iterator[Spell]:
+        model = self.told
+        number = (model["state"] != model["state"].shift()).cumsum()
+        groups = [rows for _, rows in model.groupby(number)]
+        for rows, following in zip(groups, [*groups[1:], None]):
+            first = rows.iloc[0]
+            later = None if following is None else following.iloc[0]
+            yield Spell(str(first["state"]), str(first["why"]), int(first["t_us"]),
+                        None if later is None else int(later["t_us"]), None if later is None else str(later["state"]),
+                        None if later is None else str(later["why"]), rows)
+
+    def entry(self, state: str, after_us: int = 0) -> int | None:
+        """When a state begins for the first time after an instant."""
+        return next((one.begin_us for one in self.spells(state) if one.begin_us > after_us), None)
+
+    def probe_bw(self, after_us: int = 0) -> pd.DataFrame:
+        """Rows in ProbeBW."""
+        model = self.told
+        return model[model["state"].isin(_PROBE_BW) & (model["t_us"] > after_us)]
+
+    def between(self, begin_us: float, end_us: float) -> pd.DataFrame:
+        """Samples of the socket."""
+        return self.wire[(self.wire["t_us"] >= begin_us) & (self.wire["t_us"] < end_us)]
+
+    def goodput(self, begin_us: float, end_us: float) -> float:
+        """Bytes per second that were acknowledged."""
+        rows = self.between(begin_us, end_us)
+        if len(rows) < 2:
+            return 0.0
+        took_us = rows["t_us"].iloc[-1] - rows["t_us"].iloc[0]
+        acked = float(rows["bytes_acked"].iloc[-1] - rows["bytes_acked"].iloc[0])
+        return acked / float(took_us) * 1e6 if took_us else 0.0
+
+    def lost_share(self, begin_us: float, end_us: float) -> float:
+        """Bytes that were sent again, of those that were sent."""
+        rows = self.between(begin_us, end_us)
+        if len(rows) < 2:
+            return 0.0
+        sent = rows["bytes_sent"].iloc[-1] - rows["bytes_sent"].iloc[0]
+        again = rows["bytes_retrans"].iloc[-1] - rows["bytes_retrans"].iloc[0]
+        return float(again) / float(sent) if sent else 0.0
+
+
+def see(run: Path, verdict: str) -> Seen:
+    """What a run folder has."""
+    wire = pd.read_csv(run / "raw/tcp_info.csv.gz")
+    wire = wire[(wire["dport"] == _RECEIVER_PORT) & (wire["state"] == "ESTAB")].reset_index(drop=True)
+    return Seen(_model(run / "raw/trace.csv.gz"), wire, run, verdict)
+
+
+def _model(path: Path) -> pd.DataFrame | None:
+    """None if there are no such events."""
+    if not path.is_file():
+        return None
+    table = pd.read_csv(path, dtype={"event": str, "text": str})
+    rows = [{"t_us": t_us, **dict(word.split("=", 1) for word in text.split() if "=" in word)}
+            for t_us, event, text in table.itertuples(index=False) if event == EVENT]
+    if not rows:
+        return None
+    model = pd.DataFrame(rows)
+    for column in model.columns.difference(list(_TEXT)):
+        model[column] = pd.to_numeric(model[column])
+    return model[model["dport"] == _RECEIVER_PORT].reset_index(drop=True)

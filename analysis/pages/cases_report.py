@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Test cases of a draft as a page, in Markdown and as a table."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from analysis import cases
+from analysis.cases import FAILED, OPEN, PASSED, Finding, figure
+from analysis.cases.evidence import Point, Seen
+from analysis.pages import inline, put_in_place, scratch, templates
+from analysis.pages.regress_report import plain
+from analysis.read.runs import AnalysisError
+
+_FILES = {"index.html", "cases.md", "cases.csv", "figures"}
+_MARKS = {PASSED: "agrees", FAILED: "open", OPEN: "none"}
+
+
+class Judged(NamedTuple):
+    """A case on a path with a congestion control. commands: of its runs; problem: why it could not be run."""
+
+    number: int
+    subject: str
+    point: Point
+    word: str
+    findings: Sequence[Finding]
+    commands: Sequence[str]
+    seen: Seen | None
+    problem: str
+    moment: str = ""
+
+
+class Asked(NamedTuple):
+    """What a case is."""
+
+    number: int
+    title: str
+    asks: str
+
+
+def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjects: Sequence[str], folder: Path,
+          title: str, description: str, command: Sequence[str]) -> Path:
+    """Write folder/index.html, cases.md, cases.csv and figures/; returns the path of the page.
+
+    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
+        raise AnalysisError(f"{folder}: is there already and is no report of test cases; move it away")
+    about = [Asked(*one) for one in asked]
+    with scratch(folder) as building:
+        (building / "figures").mkdir()
+        _rows(found).to_csv(building / "cases.csv", index=False)
+        figures = {one.number: _figures(found, one, subjects, building / "figures") for one in about}
+        (building / "cases.md").write_text(markdown(found, about, subjects, command), encoding="utf-8")
+        (building / "index.html").write_text(str(templates().get_template("cases.html.j2").render(
+            title=title, description=description, sentences=sentences(found, subjects), cases=about, subjects=subjects,
+            cells=_cells(found), marks=_MARKS, figures=figures, command=shlex.join(command),
+            judged={one.number: [each for each in found if each.number == one.number] for one in about})),
+            encoding="utf-8", errors="replace")
+        put_in_place(building, folder)
+    return folder / "index.html"
+
+
+def sentences(found: Sequence[Judged], subjects: Sequence[str]) -> list[str]:
+    """How many cases each congestion control passes."""
+    said = []
+    for subject in subjects:
+        words = {number: word for (number, name), (word, _) in _cells(found).items() if name == subject}
+        by_word = {word: [str(number) for number, its in sorted(words.items()) if its == word] for word in cases.WORDS}
+        said.append(f"{subject}: {len(by_word[PASSED])} of {len(words)} cases passed on all of their paths"
+                    + (f"; failed: {', '.join(by_word[FAILED])}" if by_word[FAILED] else "")
+                    + (f"; open: {', '.join(by_word[OPEN])}" if by_word[OPEN] else ""))
+    return said
+
+
+def _cells(found: Sequence[Judged]) -> dict[tuple[int, str], tuple[str, str]]:
+    """{case, congestion control: (verdict on all paths, on how many of them)}. Failed if one is, else open if one
+    is."""
+    cells = {}
+    for number, subject in dict.fromkeys((one.number, one.subject) for one in found):
+        words = [one.word for one in found if (one.number, one.subject) == (number, subject)]
+        word = FAILED if FAILED in words else OPEN if OPEN in words else PASSED
+        cells[number, subject] = word, f"{words.count(word)} of {len(words)}"
+    return cells
+
+
+def _figures(found: Sequence[Judged], about: Asked, subjects: Sequence[str], folder: Path) -> list[tuple[str, str]]:
+    """(what it shows, data URI) of one path for each congestion control: the first that does not pass, or else the
+    first."""
+    drawn = []
+    for place, subject in enumerate(subjects):
+        mine = [one for one in found if one.number == about.number and one.subject == subject and one.seen]
+        if mine:
+            one = next((each for each in mine if each.word != PASSED), mine[0])
+            assert one.seen
+            name = f"case-{about.number}-{place + 1}"
+            figure.draw(one.seen, one.point, one.moment, folder, name)
+            drawn.append((f"{subject}, {one.point}: {one.word}", inline(folder / f"{name}.svg")))
+    return drawn
+
+
+def _rows(found: Sequence[Judged]) -> pd.DataFrame:
+    return pd.DataFrame([(one.number, one.subject, one.point.rate_bps, one.point.rtt_us, one.word, finding.word,
+                          finding.text, " ; ".join(one.commands)) for one in found
+                         for finding in [*one.findings, *([Finding(OPEN, one.problem)] if one.problem else [])]],
+                        columns=["case", "congestion_control", "rate_bps", "rtt_us", "verdict", "part", "finding",
+                                 "commands"])
+
+
+def markdown(found: Sequence[Judged], about: Sequence[Asked], subjects: Sequence[str], command: Sequence[str]) -> str:
+    """The table of cases, then what was found in each."""
+    cells = _cells(found)
+    lines = [*(f"**{said}**  " for said in sentences(found, subjects)), "",
+             "| case | " + " | ".join(map(plain, subjects)) + " |", "|---|" + "---|" * len(subjects)]
+    for one in about:
+        lines.append(f"| {one.number} {plain(one.title)} | " + " | ".join(
+            "{} ({})".format(*cells[one.number, subject]) if (one.number, subject) in cells else "-"
+            for subject in subjects) + " |")
+    for one in about:
+        lines += ["", f"## {one.number} {plain(one.title)}", "", plain(one.asks) + ".", ""]
+        for each in (each for each in found if each.number == one.number):
+            texts = "; ".join(f"{finding.word}: {plain(finding.text)}" for finding in each.findings) or each.problem
+            lines.append(f"* {plain(each.subject)}, {each.point}: **{each.word}**. {texts}")
+    return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed suite` of test cases of a draft: each case on each path, with each congestion control."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from testbed.cli import _kernels, _series, _shared
+from testbed.cli._experiment import Asked
+from testbed.core import guesses
+from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.progress import say
+from testbed.runs.store import Store
+from testbed.scenario import ccas, suites
+
+if TYPE_CHECKING:
+    from analysis.cases import Module, Settings
+    from analysis.cases.evidence import Point, Seen
+    from analysis.pages.cases_report import Judged
+
+_SCENARIO = "bbr-case"
+_EVENT = "bbr:bbr_model"
+#: what a run without the event ends with: that of a module, and of the kernel
+_NO_EVENT = ("this kernel has no event", "has no event bbr_model")
+
+
+def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Path) -> int:
+    """Exit code 0, whatever the verdicts; 4 if a case could not be run."""
+    from analysis import cases
+    from analysis.cases.evidence import Point
+    found = _chosen(cases.of_folder(suite.cases), arguments.only)
+    if arguments.version == "smoke":
+        raise UsageError(f"--smoke: suite {suite.name} has a --quick version")
+    grid = suite.quick.grid if arguments.version and suite.quick.grid else suite.grid
+    assert grid is not None
+    points = [Point(rate_bps, rtt_us) for rate_bps, rtt_us in grid.paths()]
+    if arguments.verb == "list":
+        for case in found:
+            where = [str(point) for point in points if not case.sensible(point)]
+            print(f"{case.NUMBER:2}  {case.TITLE}\n    {'; '.join(where) or 'on none of these paths'}")
+        return 0
+    asked = arguments.cca or ",".join(suite.ccas)
+    subjects = [subject.name for subject in ccas.parse(asked)]
+    words = [text for text in _split(asked) if text]
+    store = Store(results)
+    store.require_writable()
+    store.create()
+    bench = _Bench(arguments, results)
+    judged: list[Judged] = []
+    total = len(words) * sum(not case.sensible(point) for case in found for point in points)
+    for name, cca in zip(subjects, words):
+        for case in found:
+            for point in points:
+                if case.sensible(point):
+                    continue
+                one = bench.judge(case, point, cca, name)
+                judged.append(one)
+                say(f"{len(judged)} of {total}: case {case.NUMBER}, {name}, {point}: {one.word}"
+                    + "".join(f"; {finding.text}" for finding in one.findings if finding.word == cases.FAILED))
+    from analysis.pages import cases_report
+    version = "-quick" if arguments.version else ""
+    some = "-only-" + "-".join(str(case.NUMBER) for case in found) if arguments.only else ""
+    folder = results / f"{suite.name}-{'-'.join(subjects)}{version}{some}".replace("/", "_")[:120]
+    page = cases_report.write(judged, [(case.NUMBER, case.TITLE, case.ASKS) for case in found], subjects, folder,
+                              suite.title, suite.description, _command(suite, arguments))
+    for line in cases_report.sentences(judged, subjects):
+        print(line)
+    print(f"suite: {page}")
+    if failed := [one for one in judged if one.problem]:
+        raise RunFailed(f"{len(failed)} of {total} could not be run, such as case {failed[0].number}: "
+                        f"{failed[0].problem}")
+    return 0
+
+
+class _Bench:
+    """Runs cases. Without the trace event, a congestion control is judged by the wire."""
+
+    def __init__(self, arguments: argparse.Namespace, results: pathlib.Path) -> None:
+        self._arguments, self._results = arguments, results
+        #: of each congestion control: whether it has the trace event
+        self._tells: dict[str, bool] = {}
+
+    def judge(self, case: Module, point: Point, cca: str, name: str) -> Judged:
+        from analysis import cases
+        from analysis.pages.cases_report import Judged
+        commands: list[str] = []
+        try:
+            seen = self._see(case, point, cca, commands)
+            if seen.verdict == "invalid":
+                findings = [cases.Finding(cases.OPEN, "the run is invalid")]
+            elif seen.model is not None:
+                findings = case.judge(point, seen)
+            elif hasattr(case, "on_wire"):
+                findings = case.on_wire(point, seen)
+            else:
+                findings = [cases.Finding(cases.OPEN, f"{name} does not tell its state, and the wire does not show it")]
+        except TestbedError as problem:
+            return Judged(case.NUMBER, name, point, cases.OPEN, [], commands, None, str(problem))
+        return Judged(case.NUMBER, name, point, cases.verdict(findings), findings, commands, seen, "",
+                      getattr(case, "MOMENT", ""))
+
+    def _see(self, case: Module, point: Point, cca: str, commands: list[str]) -> Seen:
+        if not self._tells.get(cca, True):
+            return self._run(getattr(case, "blind", case.first)(point), cca, commands)
+        first = self._run(case.first(point), cca, commands)
+        if not self._tells[cca]:
+            return first if not hasattr(case, "blind") else self._run(case.blind(point), cca, commands)
+        if hasattr(case, "second"):
+            later = case.second(point, first)
+            if later is not None:
+                return self._run(later, cca, commands)
+        return first
+
+    def _run(self, settings: Settings, cca: str, commands: list[str]) -> Seen:
+        """A run with these settings, or what is there of it already."""
+        from analysis.cases.evidence import see
+        words = ["run", _SCENARIO, "--cca", cca, "--seeds", str(self._arguments.seeds or 1)]
+        for field, value in settings:
+            words += ["--set", f"{field}={value}"]
+        words += _shared.engine_words(self._arguments, _shared.KERNEL_OPTIONS)
+        if self._tells.get(cca, True):
+            try:
+                run = self._carry_out([*words, "--set", f"probes.trace.events={json.dumps([_EVENT])}"])
+                self._tells[cca] = True
+                words += ["--trace", _EVENT]
+            except TestbedError as problem:
+                if cca in self._tells or not any(words in str(problem) for words in _NO_EVENT):
+                    raise
+                self._tells[cca] = False
+        if not self._tells[cca]:
+            run = self._carry_out(words)
+        commands.append(" ".join(["bin/testbed", *(f"'{word}'" if " " in word or "[" in word else word
+                                                   for word in words)]))
+        return see(run, str(json.loads((run / "verdict.json").read_text(encoding="utf-8"))["verdict"]))
+
+    def _carry_out(self, words: Sequence[str]) -> pathlib.Path:
+        """The folder of the run."""
+        parsed = _series.parsed([word for word in words])
+        with contextlib.redirect_stdout(io.StringIO()):
+            done = Asked(parsed).carry_out(_kernels.levels(parsed), among_others=False)
+        if done.failures:
+            raise RunFailed("; ".join(done.failures.values()))
+        return Store(self._results).run_dir(done.ids[0])
+
+
+def _chosen(found: Sequence[Module], only: str | None) -> list[Module]:
+    if only is None:
+        return list(found)
+    numbers = [word for word in map(str.strip, only.split(",")) if word]
+    known = [str(case.NUMBER) for case in found]
+    for number in numbers:
+        if number not in known:
+            raise UsageError(f"--only {number}: no such case; {guesses.alternatives(number, known)}")
+    return [case for case in found if str(case.NUMBER) in numbers]
+
+
+def _split(asked: str) -> list[str]:
+    return [word.strip() for word in asked.split(",")]
+
+
+def _command(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
+    words = ["bin/testbed", "suite", "run", suite.name]
+    words += ["--quick"] if arguments.version else []
+    words += ["--cca", arguments.cca] if arguments.cca else []
+    words += ["--only", arguments.only] if arguments.only else []
+    return words + _shared.engine_words(arguments, _shared.KERNEL_OPTIONS)

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Sequence
 
 from analysis import metrics
 from analysis.read.runs import Run
+from testbed import engines
 from testbed.cli import _runs, _shared
 from testbed.core.errors import RunFailed, ScenarioError
 from testbed.core.expectations import Expectation
+from testbed.core.files import write_text
 from testbed.core.progress import Display, Listener, heard_by
 from testbed.core.run_files import Labels
 from testbed.runs import campaign, queries
@@ -172,24 +174,21 @@ class Written:
         self._arguments, self._cca, self._subject, self._goal = arguments, cca, subject, goal
         self._scenario, self._usual, self._finding, self._counted = one, usual, finding, counted
         self._found = load(finding.trial.candidate)
-        self._load = load
         self.name = f"found-{path_word(subject.name)}-{digest([self._found.resolved(), goal.text])[:6]}"
 
-    def scenario(self, path: pathlib.Path) -> str:
-        """The scenario file. RunFailed if it would not decide the same run."""
+    def write_scenario(self, path: pathlib.Path) -> None:
+        """Write the scenario file. RunFailed if it does not decide the same run."""
         in_kernel = all(variant.module is None for variant in self._subject.variants) and "/" not in self._cca
-        text = written.text(self._found, self.name, f"{self._subject.name}: {self._goal.text}",
-                            [self._cca] if in_kernel else (), [self._goal.text])
-        path.write_text(text, encoding="utf-8")
+        write_text(path, written.text(self._found, self.name, f"{self._subject.name}: {self._goal.text}",
+                                      [self._cca] if in_kernel else (), [self._goal.text]))
         if scenario.load(str(path)).resolved().content() != self._found.resolved().content():
             raise RunFailed(f"{path}: is not the scenario that was found")
-        return text
 
     def run_words(self, path: pathlib.Path) -> list[str]:
         """The command that repeats it."""
         return ["bin/testbed", "run", str(path), "--cca", self._cca,
                 *(["--seeds", str(len(ROBUST_SEEDS))] if self._arguments.robust else ["--seed", "1"]),
-                *(["--engine", self._arguments.engine] if self._arguments.engine != "uml" else []),
+                *(["--engine", self._arguments.engine] if self._arguments.engine != engines.DEFAULT else []),
                 *_shared.engine_words(self._arguments)]
 
     def summary(self, path: pathlib.Path) -> str:

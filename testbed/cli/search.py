@@ -144,7 +144,7 @@ def _write(arguments: argparse.Namespace, ready: Ready, usual: searching.Trial, 
     written = _search.Written(arguments, ready.words, ready.subject, ready.goal, ready.scenario, ready.load, usual,
                               finding, told)
     path = ready.folder / f"{written.name}.yaml"
-    write_text(path, written.scenario(path))
+    written.write_scenario(path)
     write_text(path.with_suffix(".md"), written.report(path))
     print(f"{written.summary(path)}\nwhat it needs: {path.with_suffix('.md')}\n{told}")
     return written, path

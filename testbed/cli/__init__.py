@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     imports.remember_in(_cache_dir)
     words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
-    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["suite"]))
+    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["suite"], ["search"]))
 
 
 def _cache_dir() -> pathlib.Path:

@@ -128,6 +128,8 @@ def main(arguments: argparse.Namespace) -> int:
         if so_far := search.so_far():
             _write(arguments, ready, usual, search, so_far)
             say("this is what was found so far; the same command goes on to make it simpler")
+        else:
+            say(f"nothing found so far: {_search.told(search.trials.values())}")
         raise
     if finding is None:
         print(f"nothing found: {_search.told(search.trials.values())}")

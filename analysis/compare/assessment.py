@@ -2,11 +2,15 @@
 """A congestion control against the criteria of a document: a verdict for each test, point and reference.
 
 A seed gives one value of a statistic (`testbed.core.assessed.CriterionTest`); the mean over the seeds has a 95 %
-interval. Ratios and shares are averaged as logarithms. A finding
+interval. Ratios and shares are averaged as logarithms; where a reference has none in some seed, r / (1 + r) is
+averaged, which is 1 there. A finding
 
-* meets: the whole interval is on the good side of the threshold `meets`;
-* does not meet: it is on the bad side of `fails`;
-* needs judgement: the mean lies between the two;
+* meets: the whole interval is on the good side of the threshold `meets`. Of a test of every seed, no seed is beyond
+  `fails` in either seat, either, of at least fourteen: where a fifth of all seeds were, one of fourteen would show it
+  with 95 %;
+* does not meet: the mean is on the bad side of `fails`, by Holm's correction over all findings of the page: that any of
+  them is said to fail by chance has a probability of 5 % at most;
+* needs judgement: the mean lies between the two, or single seeds are beyond `fails`;
 * needs more seeds: the interval is too wide for the side on which the mean lies, or there are fewer than five seeds.
 
 A criterion is as bad as its worst finding.
@@ -18,15 +22,15 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from analysis import stats
 from analysis.compare.published import Runs, opened
 from analysis.compare.run_lists import PairingKey
-from analysis.estimates import t_quantile
-from analysis.read.experiment import Row
+from analysis.estimates import CONFIDENCE, t_quantile
+from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 from testbed.core import assessed
@@ -39,27 +43,75 @@ _BADNESS = (MEETS, UNKNOWN, JUDGE, SEEDS, NOTHING, FAILS)
 MOST_SEEDS = 1000
 
 _Values = Mapping[PairingKey, float]
+_Thing = TypeVar("_Thing")
+
+
+class OfSeed(NamedTuple):
+    """What a seed gives: the value of the statistic, and that of each seat (the same, where there are none)."""
+
+    seed: int
+    value: float
+    seats: Sequence[float]
 
 
 class Finding(NamedTuple):
-    """A test at a point, against a reference ('' if there is none). values: of the seeds; needed: how many seeds would
-    decide; why_not: why there is no verdict; measured: {whose: mean of the metric}, in `unit`."""
+    """A test at a point, against a reference ('' if there is none).
+
+    asked: how many seeds were asked for; needed: how many would decide; why: what else is to be known of the verdict;
+    measured: {whose: mean of the metric}, in `unit`; p: how likely it is, where the true mean is at the threshold
+    `fails`, that seeds give a mean so far away from it (two-sided), None if that was not tested; p_holm: after the
+    correction.
+    """
 
     test: CriterionTest
     point: Mapping[str, str]
     against: str
     unit: str
     measured: Mapping[str, float]
-    values: Sequence[float]
+    seeds: Sequence[OfSeed]
+    asked: int
     found: stats.Summary | None
     word: str
     needed: int | None = None
-    why_not: str = ""
+    why: str = ""
+    p: float | None = None
+    p_holm: float | None = None
+
+    @property
+    def values(self) -> list[float]:
+        return [one.value for one in self.seeds]
+
+    @property
+    def worst(self) -> OfSeed | None:
+        """The seed with the worst value."""
+        return self._worst([(one.value, one) for one in self.seeds])
+
+    @property
+    def worst_in_seat(self) -> tuple[int, OfSeed] | None:
+        """(seat, seed) with the worst value; None without seats."""
+        return self._worst([(value, (seat, one)) for one in self.seeds if len(one.seats) > 1
+                            for seat, value in enumerate(one.seats, start=1)])
+
+    def _worst(self, found: Sequence[tuple[float, _Thing]]) -> _Thing | None:
+        sign = -1 if self.test.high_meets else 1
+        return max(found, key=lambda one: sign * one[0])[1] if found else None
+
+    @property
+    def beyond(self) -> list[OfSeed]:
+        """Seeds that are beyond `fails` in some seat."""
+        sign = -1 if self.test.high_meets else 1
+        return [one for one in self.seeds
+                if any(sign * value > sign * self.test.threshold.fails for value in one.seats)]
+
+    @property
+    def shortfall(self) -> str:
+        """n = 3 of 5; '' if all seeds that were asked for have a value."""
+        return f"n = {len(self.seeds)} of {self.asked}" if len(self.seeds) < self.asked else ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Assessed:
-    """A criterion with its runs."""
+    """A criterion with its runs. Its findings are those of the criterion alone, until `correct`."""
 
     about: Criterion
     candidate: str
@@ -93,8 +145,9 @@ class Assessed:
             rows = {row.subject: row for row in experiment.rows if row.point == point}
             for other in others:
                 seats = _Seats(results, rows, test)
+                asked = max(len(experiment.names[row]) for row in rows.values())
                 yield _judged(test, named, other, results.unit(test.metric, _some_scope(test)) or "",
-                              self._measured(seats, other), _STATISTICS[test.of](seats, self.candidate, other))
+                              self._measured(seats, other), _STATISTICS[test.of](seats, self.candidate, other), asked)
 
     def _measured(self, seats: _Seats, other: str) -> dict[str, float]:
         """Means of the metric: of all in the same place, or of who is beside whom."""
@@ -135,6 +188,11 @@ class Assessed:
         return [one for one in self.findings if one.word == self.word]
 
     @property
+    def experiment(self) -> Experiment | None:
+        """None if nothing was run, or it cannot be read."""
+        return self._opened.experiment if isinstance(self._opened, Results) else None
+
+    @property
     def folder_name(self) -> str:
         return self.runs.folder.name if self.runs.folder else ""
 
@@ -165,13 +223,12 @@ def _some_scope(test: CriterionTest) -> str:
     return "flow_1" if test.scope == assessed.SEAT else test.scope
 
 
-def _value(seats: _Seats, candidate: str, other: str) -> list[float]:
-    return list(seats.of(candidate, 1).values())
+def _value(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
+    return [OfSeed(key.seed, value, [value]) for key, value in sorted(seats.of(candidate, 1).items())]
 
 
-def _ratio(seats: _Seats, candidate: str, other: str) -> list[float]:
-    ours, theirs = seats.of(candidate, 1), seats.of(other, 1)
-    return [_over(ours[key], theirs[key]) for key in sorted({*ours} & {*theirs})]
+def _ratio(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
+    return _over_seats([seats.of(candidate, 1)], [seats.of(other, 1)], _over)
 
 
 def _over(ours: float, theirs: float) -> float:
@@ -179,11 +236,11 @@ def _over(ours: float, theirs: float) -> float:
     return ours / theirs if theirs else math.inf if ours else 1.0
 
 
-def _share(seats: _Seats, candidate: str, other: str) -> list[float]:
+def _share(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
     return _over_seats(seats.beside(candidate, other), seats.itself(other), _over)
 
 
-def _harm(seats: _Seats, candidate: str, other: str) -> list[float]:
+def _harm(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
     def harm(beside: float, itself: float) -> float:
         worse, better = (beside, itself) if seats.test.more_is_better else (itself, beside)
         return 1 - worse / better if better else 0.0
@@ -191,54 +248,141 @@ def _harm(seats: _Seats, candidate: str, other: str) -> list[float]:
 
 
 def _over_seats(ours: Sequence[_Values], theirs: Sequence[_Values], compare: Callable[[float, float], float]) \
-        -> list[float]:
-    """Seed by seed, the means over both seats compared. Seeds with one seat only do not count."""
+        -> list[OfSeed]:
+    """Seed by seed, the means over both seats compared, and each seat. Seeds with one seat only do not count."""
     keys = sorted(set.intersection(*({*one} for one in (*ours, *theirs))))
-    return [compare(statistics.fmean(one[key] for one in ours), statistics.fmean(one[key] for one in theirs))
-            for key in keys]
+    return [OfSeed(key.seed, compare(statistics.fmean(one[key] for one in ours),
+                                     statistics.fmean(one[key] for one in theirs)),
+                   [compare(mine[key], its[key]) for mine, its in zip(ours, theirs)]) for key in keys]
 
 
-_STATISTICS: Mapping[str, Callable[[_Seats, str, str], list[float]]] = {
+_STATISTICS: Mapping[str, Callable[[_Seats, str, str], list[OfSeed]]] = {
     assessed.VALUE: _value, assessed.RATIO: _ratio, assessed.HARM: _harm, assessed.SHARE: _share}
 
 
+class _Scale(NamedTuple):
+    """On which values are averaged and compared with thresholds."""
+
+    to: Callable[[float], float]
+    back: Callable[[float], float]
+
+    @classmethod
+    def of(cls, test: CriterionTest, values: Sequence[float]) -> _Scale:
+        if math.isinf(max(values)):
+            return cls(lambda ratio: 1.0 if math.isinf(ratio) else ratio / (1 + ratio),
+                       lambda share: math.inf if share >= 1 else max(0.0, share) / (1 - max(0.0, share)))
+        if test.of in (assessed.RATIO, assessed.SHARE) and min(values) > 0:
+            return cls(math.log, math.exp)
+        return cls(float, float)
+
+
 def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: str, measured: Mapping[str, float],
-            values: Sequence[float]) -> Finding:
-    """The finding of these values."""
+            seeds: Sequence[OfSeed], asked: int) -> Finding:
+    """The finding of these values, on its own."""
+    finding = Finding(test, point, against, unit, measured, seeds, asked, None, NOTHING)
+    values = finding.values
     if not values:
-        return Finding(test, point, against, unit, measured, values, None, NOTHING, None, "no usable run has a value")
-    logs = test.of in (assessed.RATIO, assessed.SHARE) and 0 < min(values) and max(values) < math.inf
-    found = stats.summarise(values, logs)
-    finding = Finding(test, point, against, unit, measured, values, found, JUDGE)
-    if math.isinf(found.mean):
-        return finding._replace(word=NOTHING, why_not=f"{against} has none")
+        return finding._replace(why="no usable run has a value")
+    scale = _Scale.of(test, values)
+    scaled = stats.summarise([scale.to(value) for value in values])
+    if scale.to is math.log:
+        scaled = _logarithms(stats.summarise(values, True))
+    finding = finding._replace(found=_back(scaled, scale), why=_lacking(finding))
     if len(values) < stats.LEAST:
-        why_not = f"{stats.LEAST} seeds that differ expected, not {len(values)}"
-        return finding._replace(word=SEEDS, needed=stats.LEAST, why_not=why_not)
+        return finding._replace(word=SEEDS, needed=stats.LEAST, why=f"{stats.LEAST} seeds that differ expected, not "
+                                                                    f"{len(values)}")
     # runs that are one run count once: these differ, and have the same value, such as no drops
-    low_end, high_end = (found.mean if end is None else end for end in (found.low, found.high))
+    low_end, high_end = (scaled.mean if end is None else end for end in (scaled.low, scaled.high))
     sign = -1 if test.high_meets else 1         # the smaller, the better
     low, high = sorted((sign * low_end, sign * high_end))
-    mean, meets, fails = sign * found.mean, sign * test.threshold.meets, sign * test.threshold.fails
+    mean, meets, fails = (sign * one for one in (scaled.mean, scale.to(test.threshold.meets),
+                                                 scale.to(test.threshold.fails)))
+    half = max(mean - low, high - mean)
+    finding = finding._replace(p=_probability(mean - fails, mean - low if mean > fails else high - mean, len(values)))
     if meets < mean <= fails and (low >= meets or high <= fails):
+        return finding._replace(word=JUDGE)
+    if low > fails:
+        return finding._replace(word=FAILS)
+    if high <= meets:
+        return _every_seed(finding._replace(word=MEETS))
+    distance = abs(mean - (meets if mean < meets else fails))
+    return finding._replace(word=SEEDS, needed=_needed(len(values), half, distance))
+
+
+def _lacking(finding: Finding) -> str:
+    """Whether the reference has none where the candidate has some."""
+    without = sum(map(math.isinf, finding.values))
+    return f"{finding.against} has none in {without} of {len(finding.values)} seeds" if without else ""
+
+
+def _logarithms(found: stats.Summary) -> stats.Summary:
+    low, high = (None if end is None else math.log(end) for end in (found.low, found.high))
+    return replace(found, mean=math.log(found.mean), low=low, high=high, ratio=False)
+
+
+def _back(scaled: stats.Summary, scale: _Scale) -> stats.Summary:
+    low, high = (None if end is None else scale.back(end) for end in (scaled.low, scaled.high))
+    return replace(scaled, mean=scale.back(scaled.mean), low=low, high=high, ratio=scale.to is math.log)
+
+
+def _probability(distance: float, half: float, n: int) -> float:
+    """p of a mean that is so far from a threshold; below it, 1: nobody asks there. half: of the 95 % interval."""
+    if distance <= 0:
+        return 1.0
+    if half <= 0:
+        return 0.0
+    from scipy.special import stdtr
+    return min(1.0, 2 * float(stdtr(n - 1, -distance / half * t_quantile(n - 1))))
+
+
+def _every_seed(finding: Finding) -> Finding:
+    """What meets on average, seed by seed."""
+    if not finding.test.every_seed:
         return finding
-    if high <= meets or low > fails:
-        return finding._replace(word=MEETS if high <= meets else FAILS)
-    return finding._replace(word=SEEDS, needed=_needed(len(values), found, sign * (meets if mean < meets else fails)))
+    n, limit = len(finding.seeds), f"{finding.test.threshold.fails:g}"
+    if finding.beyond:
+        return finding._replace(word=JUDGE, why=f"{len(finding.beyond)} of {n} seeds are beyond {limit}")
+    if n < stats.LEAST_EQUAL:
+        return finding._replace(word=SEEDS, needed=stats.LEAST_EQUAL,
+                                why=f"none of {n} seeds is beyond {limit}, which one in {_one_in(n)} may be")
+    return finding._replace(why=f"none of {n} seeds is beyond {limit}: fewer than one in {_one_in(n)} are")
 
 
-def _needed(n: int, found: stats.Summary, threshold: float) -> int | None:
+def _one_in(n: int) -> str:
+    """Where none of n seeds is beyond a limit, 95 % bound of how many are: 5 (one in five) for 14."""
+    return f"{1 / (1 - (1 - CONFIDENCE) ** (1 / n)):.2g}"
+
+
+def _needed(n: int, half: float, distance: float, confidence: float = CONFIDENCE) -> int | None:
     """How many seeds would decide, if mean and spread stay; None if more than MOST_SEEDS."""
-    def log(value: float) -> float:
-        return math.log(value) if found.ratio else value
-    assert found.low is not None and found.high is not None
-    distance = abs(log(found.mean) - log(threshold)) if threshold > 0 or not found.ratio else math.inf
-    half = max(log(found.high) - log(found.mean), log(found.mean) - log(found.low))
     sd = half * math.sqrt(n) / t_quantile(n - 1)
     for count in range(max(stats.LEAST, n + 1), MOST_SEEDS + 1):
-        if t_quantile(count - 1) * sd / math.sqrt(count) < distance:
+        if t_quantile(count - 1, confidence) * sd / math.sqrt(count) < distance:
             return count
     return None
+
+
+def correct(found: Sequence[Assessed]) -> int:
+    """Holm's correction of "does not meet" over all findings of a page. Returns over how many."""
+    family = [finding for one in found for finding in one.findings]
+    size = sum(finding.p is not None for finding in family)
+    adjusted = dict(zip(map(id, family), stats.holm([finding.p for finding in family])))
+    for one in found:
+        one.findings = [_corrected(finding, adjusted[id(finding)], size) for finding in one.findings]
+    return size
+
+
+def _corrected(finding: Finding, p_holm: float | None, size: int) -> Finding:
+    finding = finding._replace(p_holm=p_holm)
+    if finding.word != FAILS or p_holm is None or p_holm <= 1 - CONFIDENCE:
+        return finding
+    assert finding.found
+    scale = _Scale.of(finding.test, finding.values)
+    mean, fails = scale.to(finding.found.mean), scale.to(finding.test.threshold.fails)
+    half = max(abs(mean - scale.to(end)) for end in (finding.found.low, finding.found.high) if end is not None)
+    needed = _needed(len(finding.seeds), half, abs(mean - fails), 1 - (1 - CONFIDENCE) / size)
+    return finding._replace(word=SEEDS, needed=needed, why="; ".join(filter(None, [
+        finding.why, f"beyond the threshold alone, but not as one of {size} findings"])))
 
 
 def sentences(found: Sequence[Assessed]) -> list[str]:
@@ -252,7 +396,8 @@ def _because(one: Assessed) -> str:
     if not one.findings:
         return f" ({'; '.join(one.problems) or 'not run'})"
     if one.word == MEETS:
-        return ""
+        short = next((finding.shortfall for finding in one.findings if finding.shortfall), "")
+        return f" ({short})" if short else ""
     return f" ({say(one.decisive[0])}{f'; and {len(one.decisive) - 1} more' if len(one.decisive) > 1 else ''})"
 
 
@@ -263,10 +408,10 @@ def say(finding: Finding) -> str:
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     value = f"{finding.found.mean:.3g}" if finding.found else "no value"
     words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", point]
+    words.append(finding.shortfall)
     if finding.needed:
         words.append(f"about {finding.needed} seeds would decide")
-    return ", ".join(filter(None, words)) + f": {limits(test)}" if not finding.why_not else \
-        ", ".join(filter(None, words)) + f": {finding.why_not}"
+    return f"{', '.join(filter(None, words))}: {limits(test)}" + (f"; {finding.why}" if finding.why else "")
 
 
 def limits(test: CriterionTest) -> str:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import jinja2
@@ -92,6 +92,22 @@ def put_in_place(building: Path, target: Path) -> None:
         os.rename(target, old)
     os.rename(building, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def page_folder(folder: Path, own: Collection[str], what: str) -> Iterator[Path]:
+    """A folder to build a page in, with those of tables/ and figures/ that `own` names; put in place at the end.
+
+    own: what such a folder has, and nothing else; what: what it is, in words. AnalysisError when `folder` is there and
+    is something else, or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or not set(own) >= {path.name for path in folder.iterdir()}):
+        raise AnalysisError(f"{folder}: is there already and is no {what}; move it away")
+    with scratch(folder) as building:
+        for name in {"tables", "figures"} & set(own):
+            (building / name).mkdir()
+        yield building
+        put_in_place(building, folder)
 
 
 def inline(svg: Path) -> str:

@@ -14,9 +14,8 @@ import pandas as pd
 from analysis.compare.published import AGREES, EXPLAINED, NO_VERDICT, OPEN, WORDS, Judged, Ours, Verdict, sentence
 from analysis.compare.published_figure import draw
 from analysis.drawing import style
-from analysis.pages import inline, put_in_place, scratch, templates
+from analysis.pages import inline, page_folder, templates
 from analysis.pages.regress_report import plain
-from analysis.read.runs import AnalysisError
 
 _FILES = {"index.html", "published.md", "tables", "figures"}
 #: classes of the page
@@ -37,18 +36,13 @@ def write(found: Sequence[Judged], folder: Path, title: str, description: str, c
 
     AnalysisError when the folder is there and is not one of these, or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no report of published results; move it away")
-    with scratch(folder) as building:
-        (building / "tables").mkdir()
-        (building / "figures").mkdir()
+    with page_folder(folder, _FILES, "report of published results") as building:
         _rows(found).to_csv(building / "tables/cells.csv", index=False, float_format="%.10g")
         sections = [(one, _table(one), _figure(one, building / "figures")) for one in found]
         (building / "published.md").write_text(markdown(found, command), encoding="utf-8", errors="replace")
         (building / "index.html").write_text(str(templates().get_template("published.html.j2").render(
             title=title, description=description, sentence=sentence(found), words=WORDS, results=found,
             sections=sections, command=shlex.join(command), short=short)), encoding="utf-8", errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

@@ -13,9 +13,8 @@ import pandas as pd
 from analysis import stats
 from analysis.compare import changes
 from analysis.compare.regress import BROKEN, CHANGED, Outcome, Regression
-from analysis.pages import put_in_place, scratch, templates
+from analysis.pages import page_folder, templates
 from analysis.read import junit
-from analysis.read.runs import AnalysisError
 
 _FILES = {"index.html", "regress.md", "tables"}
 #: characters that mean something in Markdown
@@ -27,10 +26,7 @@ def write(found: Regression, folder: Path, command: Sequence[str], margin: float
 
     AnalysisError when the folder is there and is not one of these, or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no comparison of kernels; move it away")
-    with scratch(folder) as building:
-        (building / "tables").mkdir()
+    with page_folder(folder, _FILES, "comparison of kernels") as building:
         _table(found).to_csv(building / "tables/changes.csv", index=False)
         (building / "regress.md").write_text(markdown(found, command), encoding="utf-8", errors="replace")
         (building / "index.html").write_text(str(templates().get_template("regress.html.j2").render(
@@ -38,7 +34,6 @@ def write(found: Regression, folder: Path, command: Sequence[str], margin: float
             margin=f"{100 * margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}", least=stats.LEAST,
             sections=[(one, changes.Section("", one.rows)) for one in found.outcomes])),
             encoding="utf-8", errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

@@ -20,11 +20,14 @@ from testbed.cli import _runs, _shared, suite
 from testbed.cli._parser import Parser
 from testbed.core import guesses
 from testbed.core.errors import UsageError
+from testbed.core.units import show_duration
 from testbed.scenario import suites
 
 HELP = "say which criteria of RFC 9743 a congestion control meets"
 GROUP = "Run experiments"
 SUITE = "rfc9743"
+#: whose runs are counted where a list names no candidate
+STAND_IN = "bbr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="A,B", help="the references (default: those of the criteria)")
     parser.add_argument("--criteria", metavar="SUITE", default=SUITE,
                         help="another suite of criteria, such as a copy with other thresholds (default: %(default)s)")
-    _runs.add_seed_arguments(parser, " (default: 5)")
+    _runs.add_seed_arguments(parser, " (default: 15; with --quick 5)")
     parser.add_argument("--yes", action="store_true", help="begin a long assessment without asking")
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
@@ -49,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--criteria {arguments.criteria}: it has no criteria; a suite such as {SUITE} expected")
     if not arguments.candidate and not arguments.list:
         raise UsageError("a congestion control expected, such as `testbed assess cubic --quick`")
-    words = ["list" if arguments.list else "run", arguments.criteria]
+    words = ["run", arguments.criteria]
     words += ["--yes"] if arguments.yes and not arguments.list else []
     words += ["--quick"] if arguments.quick else []
     for option, value in (("--cca", arguments.candidate), ("--against", arguments.against),
@@ -58,7 +61,36 @@ def main(arguments: argparse.Namespace) -> int:
         words += [option, str(value)] if value else []
     parser = Parser(prog="testbed assess")
     suite.add_arguments(parser)
-    return suite.main(parser.parse_args([*words, *_shared.engine_words(arguments, _shared.KERNEL_OPTIONS)]))
+    words += _shared.engine_words(arguments, _shared.KERNEL_OPTIONS)
+    if arguments.list:
+        return _list(found, parser.parse_args(["list", *words[1:]]))
+    return suite.main(parser.parse_args(words), _typed(arguments))
+
+
+def _list(found: suites.Suite, asked: argparse.Namespace) -> int:
+    """A line for each criterion: the name of its file, its title, and what it costs."""
+    candidate = asked.cca is not None
+    asked.cca = asked.cca or STAND_IN
+    costs = suite.costs(asked)
+    print(f"{'section':<8} {'file':<24} {'runs':>5} {'seconds':>8}  title")
+    for one in costs:
+        runs, seconds = (f"{one.runs}", f"{one.wall_s:.0f}") if not one.why_not else ("-", "-")
+        print(f"{one.part.section:<8} {one.part.name + '.yaml':<24} {runs:>5} {seconds:>8}  {one.part.title}"
+              + (f" (not run: {one.why_not})" if one.why_not else ""))
+    total_s = sum(one.wall_s for one in costs)
+    left = f", of which {sum(one.left.missing for one in costs)} are left" if candidate else ""
+    folder = found.file.path.parent / found.criteria if found.file else found.criteria
+    print(f"all: {sum(one.runs for one in costs)} runs, about {show_duration(total_s)}{left}; files in {folder}")
+    return 0
+
+
+def _typed(arguments: argparse.Namespace) -> list[str]:
+    """The command, as it can be typed again."""
+    words = ["bin/testbed", "assess", arguments.candidate, *["--quick"] * arguments.quick]
+    for option in ("only", "against", "criteria", "seeds"):
+        value = getattr(arguments, option)
+        words += [f"--{option}", str(value)] if value and (option, value) != ("criteria", SUITE) else []
+    return words + _shared.engine_words(arguments, _shared.KERNEL_OPTIONS)
 
 
 def _names(found: suites.Suite, only: str) -> Sequence[str]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import os
 import pathlib
@@ -98,11 +99,23 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
 
 
-def main(arguments: argparse.Namespace) -> int:
-    """Exit code 0; 4 if a part could not be run to its end, 6 if results of some are only not as expected."""
+def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
+    """Exit code 0; 4 if a part could not be run to its end, 6 if results of some are only not as expected.
+
+    command: what was typed, as reports show it, if it was not `testbed suite`."""
     if arguments.suite is None:
         listing.show("suites")
         return 0
+    suite, chosen, steps, subjects = _planned(arguments)
+    if arguments.verb == "list":
+        return _list(chosen, steps, arguments)
+    if not steps:
+        raise UsageError(f"nothing to run: {'; '.join(f'{part.name}: {_why_not(part, arguments)}' for part in chosen)}")
+    return _run(suite, chosen, steps, subjects, arguments, command or _command(arguments))
+
+
+def _planned(arguments: argparse.Namespace) -> tuple[suites.Suite, list[suite_parts.Part], list[_Step], list[str]]:
+    """The suite, the parts of it that were asked for, what they would run, and the subjects of a baseline."""
     suite = suites.load(arguments.suite)
     if suite.cases:
         return _cases.main(suite, arguments, results_dir())
@@ -116,15 +129,39 @@ def main(arguments: argparse.Namespace) -> int:
     subjects = _subjects(suite, arguments)
     steps = [_step(suite, part, subjects[:1], arguments) for one in chosen for part in _with_switches(one, arguments)
              if part.scenario and not _lacks_version(part, arguments.version)]
-    if arguments.verb == "list":
-        return _list(chosen, steps, arguments)
-    if not steps:
-        raise UsageError(f"nothing to run: {'; '.join(f'{part.name}: {_why_not(part, arguments)}' for part in chosen)}")
-    return _run(suite, chosen, steps, subjects, arguments)
+    return suite, chosen, steps, subjects
+
+
+class Cost(NamedTuple):
+    """What a part costs. runs, wall_s: all of it; left: what is left of it; why_not: why there is nothing to run."""
+    part: suite_parts.Part
+    runs: int
+    wall_s: float
+    left: _estimates.Left
+    why_not: str
+
+
+def costs(arguments: argparse.Namespace) -> list[Cost]:
+    """Of the parts that were asked for, as if none of their runs was there; runs that parts share cost the first."""
+    _, chosen, steps, _ = _planned(arguments)
+    counted: set[str] = set()
+    by_name = {step.part.name: step for step in steps}
+    found = []
+    for part in chosen:
+        step = by_name.get(part.name)
+        if step is None or step.problem:
+            why_not = step.problem if step else _why_not(part, arguments)
+            found.append(Cost(part, 0, 0.0, _estimates.Left(0, 0, 0.0), why_not))
+            continue
+        own = [plan for plan in step.plans if plan.id not in counted]
+        counted |= {plan.id for plan in own}
+        wall_s = sum(_usual_s(step, plan) for plan in own) / (arguments.jobs or len(os.sched_getaffinity(0)))
+        found.append(Cost(part, len(own), wall_s, _left(step._replace(plans=own), arguments.jobs), ""))
+    return found
 
 
 def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], subjects: list[str],
-         arguments: argparse.Namespace) -> int:
+         arguments: argparse.Namespace, command: Sequence[str]) -> int:
     for step in steps:
         if step.problem:
             print_error(step.problem)
@@ -156,7 +193,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
     if suite.results:
         _report_published(store, suite, chosen, done, problems, arguments)
     if suite.criteria:
-        _report_criteria(store, suite, chosen, done, problems, arguments)
+        _report_criteria(store, suite, chosen, done, problems, arguments, command)
     print(f"all reports: {_overview.build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
@@ -286,11 +323,14 @@ def _step(suite: suites.Suite, part: suite_parts.Part, baseline: Sequence[str], 
     return _Step(part, words, found, part.expected_speed(bool(arguments.version)), message, "".join(unknown))
 
 
+def _usual_s(step: _Step, plan: Plan) -> float:
+    """Wall seconds of a run of which none like it is there."""
+    known: float | None = step.part.engines.get(plan.engine)
+    return known or _estimates.START_S + plan.timing.duration_us / 1e6 / step.speed
+
+
 def _left(step: _Step, jobs: int | None) -> _estimates.Left:
-    def usual_s(plan: Plan) -> float:
-        known: float | None = step.part.engines.get(plan.engine)
-        return known or _estimates.START_S + plan.timing.duration_us / 1e6 / step.speed
-    return _estimates.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
+    return _estimates.left(step.plans, functools.partial(_usual_s, step), jobs)._replace(unknown=step.unknown)
 
 
 def _list(chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
@@ -353,7 +393,7 @@ def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_
 
 
 def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
-                     problems: dict[str, str], arguments: argparse.Namespace) -> None:
+                     problems: dict[str, str], arguments: argparse.Namespace, command: Sequence[str]) -> None:
     """The page that says which criteria a candidate meets."""
     from analysis.compare import assessment
     from analysis.compare.published import Runs
@@ -368,8 +408,8 @@ def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_p
     references = [one.name for other in suite.against for one in ccas.parse(other)]
     found = [assessment.Assessed(part.about(), name, references, runs(part.name))
              for part in chosen if isinstance(part, criteria.Criterion)]
-    page = assessment_report.write(found, store.results / _folder(suite, "", [], arguments), suite.title,
-                                   suite.description, _command(arguments), bool(arguments.version))
+    page = assessment_report.write(found, store.results / _folder(suite, "", [], arguments), assessment_report.Head(
+        suite.title, suite.description, command, bool(arguments.version), suites.hashes(suite, chosen)))
     for line in assessment.sentences(found):
         print(line)
     print(f"assessment: {page}")

@@ -38,6 +38,8 @@ class CriterionTest(NamedTuple):
     #: of the metric
     more_is_better: bool
     threshold: Threshold
+    #: whether a mean that meets is not enough: no seed, in no seat, may be beyond `fails`
+    every_seed: bool = False
 
     @property
     def high_meets(self) -> bool:

@@ -11,6 +11,7 @@ A suite names their folder (`criteria: rfc9743`) and has their thresholds. A fil
     tests: [{name: delay, label: ..., metric: queueing_delay_mean, scope: right_to_left, of: value, better: lower}]
 
 or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm or share (testbed/core/assessed.py).
+With `every_seed: yes` a mean does not meet a threshold while a single seed fails it (analysis/compare/assessment.py).
 The suite has for each test
 
     thresholds: {bufferbloat.delay: {meets: 20, fails: 40, why: where they come from}}
@@ -26,6 +27,12 @@ from testbed.scenario import scenario
 from testbed.scenario.suite_parts import MOST_PARTS, Part, as_text, beside, look_for, part_name, real, sentence
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
+_YES = ("yes", "True", "true")
+
+
+def _yes_or_no() -> str:
+    """A word that says no unless the file says yes."""
+    return fields.word(default="no", choices=(*_YES, "no", "False", "false"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +52,7 @@ class CriterionTest:
     scope: str = fields.word(default="all")
     of: str = fields.word(choices=assessed.STATISTICS)
     better: str = fields.word(choices=("lower", "higher"))
+    every_seed: str = _yes_or_no()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Criterion(Part):
     """A criterion. against, thresholds: those of the suite."""
     level: str = fields.word(default="", choices=_LEVELS)
     asks: str = sentence()
-    pairs: str = fields.word(default="no", choices=("yes", "no", "True", "False", "true", "false"))
+    pairs: str = _yes_or_no()
     tests: tuple[CriterionTest, ...] = fields.listing(fields.section(CriterionTest), default=(), most=MOST_PARTS)
     against: tuple[str, ...] = ()
     thresholds: Mapping[str, Threshold] = dataclasses.field(default_factory=dict)
@@ -75,7 +83,7 @@ class Criterion(Part):
     @property
     def in_pairs(self) -> bool:
         """Whether the candidate runs beside each reference."""
-        return self.pairs.lower() in ("yes", "true")
+        return self.pairs in _YES
 
     def subjects(self, ccas: Sequence[str]) -> str:
         """What --cca is: the candidate and the references; in pairs, both seats of each, too."""
@@ -92,7 +100,7 @@ class Criterion(Part):
     def about(self) -> assessed.Criterion:
         """What a page says of it."""
         tests = [assessed.CriterionTest(one.name, one.label, one.metric, one.scope, one.of, one.better == "higher",
-                                        self._threshold(one)) for one in self.tests]
+                                        self._threshold(one), one.every_seed in _YES) for one in self.tests]
         return assessed.Criterion(self.name, self.title, self.section, self.level, self.asks, self.not_run, tests,
                                   [(one.what, one.why) for one in self.deviations])
 

@@ -41,8 +41,10 @@ scenario (`run`), or words (`text`). Everything is text until parsed; quantities
 """
 import dataclasses
 import functools
+import hashlib
 import pathlib
 import re
+from collections.abc import Iterable
 
 from testbed import PROJECT_DIR
 from testbed.core import fields, guesses, metric_names
@@ -196,6 +198,15 @@ def read(path: pathlib.Path) -> Suite:
     if suite.criteria:
         parts += _criteria(path.parent / suite.criteria, suite, file)
     return dataclasses.replace(suite, name=path.stem, file=file, parts=tuple(parts))
+
+
+def hashes(suite: Suite, parts: Iterable[Part]) -> dict[str, str]:
+    """{file of a suite, or of one of these criteria of it: SHA-256}"""
+    if suite.file is None:
+        return {}
+    path = suite.file.path
+    paths = [path, *(path.parent / suite.criteria / f"{part.name}.yaml" for part in parts)]
+    return {str(one.relative_to(path.parent)): hashlib.sha256(one.read_bytes()).hexdigest() for one in paths}
 
 
 def _published(folder: pathlib.Path, file: YamlFile) -> list[Part]:

@@ -4,7 +4,7 @@
 import pytest
 
 from analysis.compare import assessment, assessment_figure
-from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, Assessed
+from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, Assessed, OfSeed
 from analysis.compare.published import Runs
 from analysis.compare.run_lists import PairingKey
 from analysis.pages import assessment_report
@@ -16,8 +16,10 @@ DELAY = CriterionTest("delay", "mean queueing | delay", "queueing_delay_mean", "
 HARM = CriterionTest("harm", "harm", "mean_throughput_l4", "seat", "harm", True, Threshold(0.3, 0.6, "Some harm."))
 
 
-def judged(*values, test=DELAY):
-    return assessment._judged(test, {}, "", "ms", {}, values)
+def judged(*values, test=DELAY, asked=None, seats=None):
+    """The finding of these values, of seeds 1, 2, ...; seats: of each seed, where they are others."""
+    found = [OfSeed(seed, value, seats[seed - 1] if seats else [value]) for seed, value in enumerate(values, start=1)]
+    return assessment._judged(test, {}, "reno", "ms", {}, found, asked or len(values))
 
 
 @pytest.mark.parametrize("values, word", [
@@ -64,10 +66,12 @@ def seats(test=HARM, **values):
 
 def test_harm_is_what_a_reference_loses_in_both_seats():
     of = seats(cubic=(10, 8), mine_cubic=(16, 2), cubic_mine=(4, 14))
-    assert assessment._harm(of, "mine", "cubic") == pytest.approx([1 - 3 / 9] * 2)
-    assert assessment._share(of, "mine", "cubic") == pytest.approx([15 / 9] * 2)
+    first, second = assessment._harm(of, "mine", "cubic")
+    assert (first.seed, second.seed) == (1, 2) and first.value == second.value == pytest.approx(1 - 3 / 9)
+    assert first.seats == pytest.approx([1 - 4 / 10, 1 - 2 / 8])
+    assert [one.value for one in assessment._share(of, "mine", "cubic")] == pytest.approx([15 / 9] * 2)
     less = of._replace(test=HARM._replace(more_is_better=False))
-    assert assessment._harm(less, "mine", "cubic") == pytest.approx([1 - 9 / 3] * 2)
+    assert [one.value for one in assessment._harm(less, "mine", "cubic")] == pytest.approx([1 - 9 / 3] * 2)
     assert assessment._harm(seats(cubic=(10, 8), mine_cubic=(16, 2)), "mine", "cubic") == [], "one seat is not enough"
 
 
@@ -91,15 +95,19 @@ def test_a_criterion_is_as_bad_as_its_worst_finding():
 
 
 def test_the_page_has_a_line_for_each_criterion(tmp_path):
-    bad = judged(60, 61, 59, 60, 60)._replace(point={"topology.queue.buffer": "8"}, measured={"mine": 60, "reno": 200})
+    bad = judged(60, 61, 59, 60, 60)._replace(point={"topology.queue.buffer": "8"}, against="",
+                                              measured={"mine": 60, "reno": 200})
     found = [assessed(bad), assessed(not_run="no tunnel", section="6.2", title="Tunnels"), assessed(section="7.1")]
     assert assessment.sentences(found) == [
         "5.1.2   Bufferbloat: does not meet (mean queueing | delay 60 ms, buffer 8: at most 20 meets, above 40 does "
         "not)",
         "6.2     Tunnels: cannot be tested here (no tunnel)", "7.1     Bufferbloat: no verdict (it broke)"]
-    page = assessment_report.write(found, tmp_path / "page", "Title", "Words.", ["bin/testbed"], short=True)
+    head = assessment_report.Head("Title", "Words.", ["bin/testbed", "assess", "mine"], True, {"mine.yaml": "abc123"})
+    page = assessment_report.write(found, tmp_path / "page", head)
     text = page.read_text(encoding="utf-8")
-    assert all(word in text for word in ("does not meet", "cannot be tested here", "it broke", "reno 200", "<img"))
+    assert all(word in text for word in ("does not meet", "cannot be tested here", "it broke", "reno 200", "<img",
+                                         "bin/testbed assess mine", "mine.yaml", "abc123", "61.0 (seed 2)",
+                                         "all 1 findings"))
     markdown = (tmp_path / "page/assessment.md").read_text(encoding="utf-8")
     assert r"mean queueing \| delay" in markdown and "doubles the round-trip time" in markdown
     assert (tmp_path / "page/tables/findings.csv").read_text(encoding="utf-8").count("\n") == 4
@@ -113,7 +121,54 @@ def test_the_figure_has_thresholds_and_values(tmp_path):
     assert assessment_figure.draw(assessed(), tmp_path) == ""
 
 
-def test_a_reference_without_any_gives_no_verdict():
-    ratio = DELAY._replace(of="ratio")
-    assert judged(float("inf"), 1.0, 2.0, 1.0, 1.5, test=ratio).word == NOTHING
-    assert [assessment._over(*both) for both in ((0, 0), (1, 0), (1, 2))] == [1, float("inf"), 0.5]
+RATIO = DELAY._replace(of="ratio", threshold=Threshold(1.5, 4, "."))
+INF = float("inf")
+
+
+def test_a_reference_without_any_gives_a_verdict_on_a_bounded_scale():
+    """None of the reference's packets are lost: the candidate's are more than four times as many."""
+    finding = judged(INF, INF, INF, INF, INF, test=RATIO)
+    assert finding.word == FAILS and finding.found.mean == INF and "reno has none in 5 of 5 seeds" in finding.why
+    throughput = RATIO._replace(more_is_better=True, threshold=Threshold(0.9, 0.7, "."))
+    assert judged(INF, INF, INF, INF, INF, test=throughput).word == MEETS
+    assert judged(INF, 1.0, 1.1, 1.0, 0.9, test=RATIO).word == SEEDS
+    assert [assessment._over(*both) for both in ((0, 0), (1, 0), (1, 2))] == [1, INF, 0.5]
+    # 1/2 on average of 1, 1/2, 1/2, 0 and 1/2 is a ratio of 1
+    assert judged(INF, 1.0, 1.0, 0.0, 1.0, test=RATIO).found.mean == pytest.approx(1)
+
+
+def test_missing_seeds_are_said_with_the_verdict():
+    finding = judged(10, 11, 9, 10, 10, asked=8)
+    assert (finding.word, finding.shortfall) == (MEETS, "n = 5 of 8")
+    assert assessment_report._said(finding) == "meets (n = 5 of 8)"
+    assert assessment.sentences([assessed(finding)]) == ["5.1.2   Bufferbloat: meets (n = 5 of 8)"]
+    few = judged(10, 11, 9, asked=5)
+    assert assessment_report._said(few).startswith("needs more seeds: 5 (n = 3 of 5; ") and not judged(1).shortfall
+
+
+def test_a_mean_does_not_hide_the_seed_that_starves():
+    test = HARM._replace(every_seed=True)
+    seats = [[0.1, 0.1]] * 14
+    assert judged(*[0.1] * 13, test=test, seats=seats).word == SEEDS
+    assert judged(*[0.1] * 13, test=test, seats=seats).needed == 14
+    met = judged(*[0.1] * 14, test=test, seats=seats)
+    assert met.word == MEETS and "one in 5.2 are" in met.why
+    starving = judged(*[0.1] * 14, test=test, seats=[*seats[:-1], [-0.5, 0.7]])
+    assert starving.word == JUDGE and starving.why == "1 of 14 seeds are beyond 0.6"
+    assert starving.worst_in_seat == (2, OfSeed(14, 0.1, [-0.5, 0.7]))
+    assert judged(*[0.1] * 13, 0.65, test=HARM).worst.seed == 14
+
+
+def test_does_not_meet_is_corrected_for_the_number_of_findings():
+    """2.5 above the threshold with a standard error of 0.851: t is 2.94, and p of four degrees 0.042."""
+    near = judged(40, 41.5, 42.5, 43.5, 45)
+    far, good = judged(60, 61, 59, 60, 60), judged(10, 11, 9, 10, 10)
+    assert near.word == far.word == FAILS and near.p == pytest.approx(0.0425, abs=5e-4)
+    assert good.p == 1
+    one = assessed(near)
+    assert assessment.correct([one]) == 1 and one.findings[0].word == FAILS
+    both = [assessed(near), assessed(far, good)]
+    assert assessment.correct(both) == 3 and both[0].word == SEEDS and both[1].word == FAILS
+    corrected = both[0].findings[0]
+    assert corrected.p_holm == pytest.approx(2 * near.p) and corrected.needed > 5
+    assert "not as one of 3 findings" in corrected.why and good.p_holm is None

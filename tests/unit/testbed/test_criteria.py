@@ -43,6 +43,23 @@ def test_a_pair_runs_in_both_seats(written):
     assert (test.of, test.threshold.meets, test.high_meets) == ("harm", 0.3, False)
 
 
+def test_a_test_may_ask_for_every_seed(written):
+    part, = suites.read(written(criterion=CRITERION.replace("better: higher", "better: higher, every_seed: yes"))).parts
+    assert part.about().tests[0].every_seed
+    part, = suites.read(written()).parts
+    assert not part.about().tests[0].every_seed
+
+
+def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, written):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    assert cli.main(["assess", "--list", "--quick", "--criteria", str(written())]) == 0
+    _, line, total = capsys.readouterr().out.splitlines()
+    section, file, runs, seconds, *title = line.split()
+    # seven subjects and five seeds, of which the suite says nothing: the scenario's
+    assert (section, file, " ".join(title)) == ("5.2.1", "beside.yaml", "Beside others")
+    assert int(runs) % 7 == 0 and int(seconds) > 0 and total.startswith(f"all: {runs} runs, about ")
+
+
 @pytest.mark.parametrize("old, new, said", [
     ("pairs: yes", "pairs: no", "beside.yaml:7: tests.1.of: harm needs pairs: yes"),
     ("mean_throughput_l4", "mean_throughput", "beside.yaml:7: tests.1.metric: no such metric"),

@@ -63,18 +63,21 @@ def main() -> None:
     if arguments.runs is None:
         parser.error("--runs: how many trials each may have")
     ready = search.make_ready(arguments)
-    for name, method in (("random", _random), ("search", _targeted)):
-        outcomes = [method(ready, arguments.runs, seed) for seed in range(1, arguments.repetitions + 1)]
-        _tell(name, outcomes, arguments)
+    outcomes: dict[str, list[Outcome]] = {"random": [], "search": []}
+    for seed in range(1, arguments.repetitions + 1):
+        outcomes["random"].append(_random(ready, arguments.runs, seed))
+        outcomes["search"].append(_targeted(ready, arguments.runs, seed))
+        print(f"seed {seed}: {', '.join(f'{name} {_words(some[-1])}' for name, some in outcomes.items())}", flush=True)
+    for name, some in outcomes.items():
+        # what found nothing took more than all
+        median = statistics.median(one.trials or math.inf for one in some)
+        found = sum(one.trials is not None for one in some)
+        print(f"{name}: found by {found} of {len(some)}; median of the trials until "
+              f"then {median if median < math.inf else f'more than {arguments.runs}'}")
 
 
-def _tell(name: str, outcomes: Sequence[Outcome], arguments: argparse.Namespace) -> None:
-    counts = [one.trials for one in outcomes if one.trials is not None]
-    # what found nothing took more than all
-    median = statistics.median(one.trials or math.inf for one in outcomes)
-    print(f"{name}: found by {len(counts)} of {len(outcomes)}; trials until then: "
-          f"{', '.join(str(one.trials or f'none ({one.nearest:.4g})') for one in outcomes)}; median "
-          f"{median if median < math.inf else f'more than {arguments.runs}'}", flush=True)
+def _words(one: Outcome) -> str:
+    return f"{one.trials} trials" if one.trials is not None else f"nothing (nearest {one.nearest:.4g})"
 
 
 def _targeted(ready: search.Ready, most: int, seed: int) -> Outcome:

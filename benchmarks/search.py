@@ -7,7 +7,6 @@ each knob with a chance of one half, to any of its values, and makes any number 
 """
 from __future__ import annotations
 
-import argparse
 import math
 import pathlib
 import random

@@ -102,6 +102,11 @@ class Seen:
                         None if later is None else int(later["t_us"]), None if later is None else str(later["state"]),
                         None if later is None else str(later["why"]), rows)
 
+    def startup(self) -> Spell:
+        """The time in Startup that ends in Drain, of several where ProbeRTT came between; else the first."""
+        spells = self.spells("Startup")
+        return next((one for one in spells if one.after == "Drain"), spells[0])
+
     def entry(self, state: str, after_us: int = 0) -> int | None:
         """When a state begins for the first time after an instant."""
         return next((one.begin_us for one in self.spells(state) if one.begin_us > after_us), None)

@@ -22,7 +22,7 @@ def first(point: Point) -> Settings:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    startup = seen.spells("Startup")[0]
+    startup = seen.startup()
     if startup.after is None:
         return [passed_if(False, "it does not leave Startup")]
     last, bw = startup.rows.iloc[-1], startup.rows["max_bw"].max()

@@ -32,7 +32,7 @@ def first(point: Point) -> Settings:
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
     begin_us = _begin_us(point)
-    startup = seen.spells("Startup")[0]
+    startup = seen.startup()
     if startup.end_us is None:
         return [passed_if(False, "it stays in Startup")]
     after = seen.told[seen.told["t_us"] >= startup.end_us].iloc[0]

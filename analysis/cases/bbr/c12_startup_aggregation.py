@@ -23,7 +23,7 @@ def first(point: Point) -> Settings:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    startup = seen.spells("Startup")[0]
+    startup = seen.startup()
     if startup.after is None:
         return [passed_if(False, "it does not leave Startup")]
     slot = point.payload * slots.SLOT_MS / 1000 / SEGMENT_BYTES

@@ -10,7 +10,7 @@ averaged, which is 1 there. A finding
   with 95 %;
 * does not meet: the mean is on the bad side of `fails`, by Holm's correction over all findings of the page: that any of
   them is said to fail by chance has a probability of 5 % at most;
-* needs judgement: the mean lies between the two, or single seeds are beyond `fails`;
+* needs judgement: the mean lies between the two, or on one of them, or single seeds are beyond `fails`;
 * needs more seeds: the interval is too wide for the side on which the mean lies, or there are fewer than five seeds.
 
 A criterion is as bad as its worst finding.
@@ -249,8 +249,10 @@ def _harm(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
 
 def _over_seats(ours: Sequence[_Values], theirs: Sequence[_Values], compare: Callable[[float, float], float]) \
         -> list[OfSeed]:
-    """Seed by seed, the means over both seats compared, and each seat. Seeds with one seat only do not count."""
-    keys = sorted(set.intersection(*({*one} for one in (*ours, *theirs))))
+    """Seed by seed, the means over both seats compared, and each seat. Seeds with one seat only do not count, nor those
+    in which neither side's value is finite, such as a percentile that was not reached."""
+    keys = sorted(key for key in set.intersection(*({*one} for one in (*ours, *theirs)))
+                  if not all(any(math.isinf(one[key]) for one in side) for side in (ours, theirs)))
     return [OfSeed(key.seed, compare(statistics.fmean(one[key] for one in ours),
                                      statistics.fmean(one[key] for one in theirs)),
                    [compare(mine[key], its[key]) for mine, its in zip(ours, theirs)]) for key in keys]
@@ -306,13 +308,19 @@ def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: s
     if high <= meets:
         return _every_seed(finding._replace(word=MEETS))
     distance = abs(mean - (meets if mean < meets else fails))
-    return finding._replace(word=SEEDS, needed=_needed(len(values), half, distance))
+    needed = _needed(len(values), half, distance)
+    if needed is None:
+        return finding._replace(word=JUDGE, why=f"so near to the threshold that {MOST_SEEDS} seeds would not decide")
+    return finding._replace(word=SEEDS, needed=needed)
 
 
 def _lacking(finding: Finding) -> str:
-    """Whether the reference has none where the candidate has some."""
+    """Why values are infinite, and of how many seeds."""
     without = sum(map(math.isinf, finding.values))
-    return f"{finding.against} has none in {without} of {len(finding.values)} seeds" if without else ""
+    if not without:
+        return ""
+    why = "the value is infinite" if any(map(math.isinf, finding.measured.values())) else f"{finding.against} has none"
+    return f"{why} in {without} of {len(finding.values)} seeds"
 
 
 def _logarithms(found: stats.Summary) -> stats.Summary:
@@ -344,13 +352,13 @@ def _every_seed(finding: Finding) -> Finding:
         return finding._replace(word=JUDGE, why=f"{len(finding.beyond)} of {n} seeds are beyond {limit}")
     if n < stats.LEAST_EQUAL:
         return finding._replace(word=SEEDS, needed=stats.LEAST_EQUAL,
-                                why=f"none of {n} seeds is beyond {limit}, which one in {_one_in(n)} may be")
-    return finding._replace(why=f"none of {n} seeds is beyond {limit}: fewer than one in {_one_in(n)} are")
+                                why=f"none of {n} seeds is beyond {limit}; up to {_bound(n)} of all may be")
+    return finding._replace(why=f"none of {n} seeds is beyond {limit}, so that at most {_bound(n)} of all are")
 
 
-def _one_in(n: int) -> str:
-    """Where none of n seeds is beyond a limit, 95 % bound of how many are: 5 (one in five) for 14."""
-    return f"{1 / (1 - (1 - CONFIDENCE) ** (1 / n)):.2g}"
+def _bound(n: int) -> str:
+    """Where none of n seeds is beyond a limit, 95 % bound of the share of all seeds that are: 19 % for 14."""
+    return f"{100 * (1 - (1 - CONFIDENCE) ** (1 / n)):.2g} %"
 
 
 def _needed(n: int, half: float, distance: float, confidence: float = CONFIDENCE) -> int | None:

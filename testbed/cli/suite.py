@@ -106,7 +106,10 @@ def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
     if arguments.suite is None:
         listing.show("suites")
         return 0
-    suite, chosen, steps, subjects = _planned(arguments)
+    suite = suites.load(arguments.suite)
+    if suite.cases:
+        return _cases.main(suite, arguments, results_dir())
+    suite, chosen, steps, subjects = _planned(suite, arguments)
     if arguments.verb == "list":
         return _list(chosen, steps, arguments)
     if not steps:
@@ -114,11 +117,9 @@ def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
     return _run(suite, chosen, steps, subjects, arguments, command or _command(arguments))
 
 
-def _planned(arguments: argparse.Namespace) -> tuple[suites.Suite, list[suite_parts.Part], list[_Step], list[str]]:
+def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
+        -> tuple[suites.Suite, list[suite_parts.Part], list[_Step], list[str]]:
     """The suite, the parts of it that were asked for, what they would run, and the subjects of a baseline."""
-    suite = suites.load(arguments.suite)
-    if suite.cases:
-        return _cases.main(suite, arguments, results_dir())
     if suite.criteria:
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
@@ -143,7 +144,7 @@ class Cost(NamedTuple):
 
 def costs(arguments: argparse.Namespace) -> list[Cost]:
     """Of the parts that were asked for, as if none of their runs was there; runs that parts share cost the first."""
-    _, chosen, steps, _ = _planned(arguments)
+    _, chosen, steps, _ = _planned(suites.load(arguments.suite), arguments)
     counted: set[str] = set()
     by_name = {step.part.name: step for step in steps}
     found = []

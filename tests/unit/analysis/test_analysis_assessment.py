@@ -38,6 +38,11 @@ def test_more_may_be_better():
     assert not HARM.high_meets, "of harm, less is better"
 
 
+def test_a_mean_on_the_threshold_needs_judgement():
+    finding = judged(14, 26, 16, 20, 23.99)
+    assert finding.word == JUDGE and "so near to the threshold" in finding.why
+
+
 def test_how_many_seeds_would_decide():
     """Half a width of 20 % of 5 seeds, 10 % away from the threshold."""
     finding = judged(14, 22, 16, 20, 18)
@@ -131,8 +136,11 @@ def test_a_reference_without_any_gives_a_verdict_on_a_bounded_scale():
     assert finding.word == FAILS and finding.found.mean == INF and "reno has none in 5 of 5 seeds" in finding.why
     throughput = RATIO._replace(more_is_better=True, threshold=Threshold(0.9, 0.7, "."))
     assert judged(INF, INF, INF, INF, INF, test=throughput).word == MEETS
-    assert judged(INF, 1.0, 1.1, 1.0, 0.9, test=RATIO).word == SEEDS
+    assert judged(INF, 0.5, 0.6, 0.5, 0.4, test=RATIO).word == SEEDS
     assert [assessment._over(*both) for both in ((0, 0), (1, 0), (1, 2))] == [1, INF, 0.5]
+    late = assessment._over_seats([{PairingKey(1, ""): INF, PairingKey(2, ""): INF}],
+                                  [{PairingKey(1, ""): INF, PairingKey(2, ""): 2.0}], assessment._over)
+    assert late == [OfSeed(2, INF, [INF])], "of two that were not reached nothing is known"
     # 1/2 on average of 1, 1/2, 1/2, 0 and 1/2 is a ratio of 1
     assert judged(INF, 1.0, 1.0, 0.0, 1.0, test=RATIO).found.mean == pytest.approx(1)
 
@@ -152,7 +160,7 @@ def test_a_mean_does_not_hide_the_seed_that_starves():
     assert judged(*[0.1] * 13, test=test, seats=seats).word == SEEDS
     assert judged(*[0.1] * 13, test=test, seats=seats).needed == 14
     met = judged(*[0.1] * 14, test=test, seats=seats)
-    assert met.word == MEETS and "one in 5.2 are" in met.why
+    assert met.word == MEETS and "at most 19 % of all" in met.why
     starving = judged(*[0.1] * 14, test=test, seats=[*seats[:-1], [-0.5, 0.7]])
     assert starving.word == JUDGE and starving.why == "1 of 14 seeds are beyond 0.6"
     assert starving.worst_in_seat == (2, OfSeed(14, 0.1, [-0.5, 0.7]))

@@ -18,6 +18,10 @@ _LEFT = 0.45
 
 
 def sensible(point: Point) -> str:
+    if point.rtt_us < 5_000:
+        return "Inflight(1.0) has room for three quanta of a millisecond, more than is in flight"
+    if point.rtt_us > 300_000:
+        return "three round trips with a queue last longer than the ten seconds of min_rtt: ProbeRTT comes before"
     return c01_startup_plateau.sensible(point)
 
 

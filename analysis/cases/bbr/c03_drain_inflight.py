@@ -31,7 +31,7 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     # the row of the change of state has the rate of before
     rates = (drain.rows["pacing_rate"] / drain.rows["bw"]).iloc[1:]
     paced = Finding(NOTE, "Drain ends with the ACK with which it begins") if rates.empty else \
-        passed_if(0.48 <= rates.median() <= 0.51, f"the socket is paced at {rates.median():.3f} of bw; the margin is 1 %")
+        passed_if(0.48 <= rates.median() <= 0.51, f"it is paced at {rates.median():.3f} of bw; the margin is 1 %")
     return [
         passed_if(bool((drain.rows["pacing_gain"] == 50).all()),
                   f"the pacing gain is {drain.rows['pacing_gain'].iloc[0]} %"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a candidate meets a criterion, what harm and shares are, and what the page says."""
 
+import pandas as pd
 import pytest
 
 from analysis.compare import assessment, assessment_figure
@@ -8,8 +9,9 @@ from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNK
 from analysis.compare.published import Runs
 from analysis.compare.run_lists import PairingKey
 from analysis.pages import assessment_report
-from analysis.read.experiment import Row
+from analysis.read.experiment import Row, read_description
 from testbed.core.assessed import Criterion, CriterionTest, Threshold
+from tests.unit.analysis import fixture
 
 DELAY = CriterionTest("delay", "mean queueing | delay", "queueing_delay_mean", "right_to_left", "value", False,
                       Threshold(20, 40, "A queue that doubles the round-trip time."))
@@ -180,3 +182,24 @@ def test_does_not_meet_is_corrected_for_the_number_of_findings():
     corrected = both[0].findings[0]
     assert corrected.p_holm == pytest.approx(2 * near.p) and corrected.needed > 5
     assert "not as one of 3 findings" in corrected.why and good.p_holm is None
+
+
+def test_an_unfinished_seed_is_counted_and_runs_are_listed(tmp_path):
+    """Of the candidate, one of six runs failed; of the reference, none."""
+    folder = fixture.write_experiment(tmp_path / "exp", ccas=("cubic", "reno"), seeds=range(1, 7),
+                                      failed={"cubic-seed2": "it broke"},
+                                      shapes=dict.fromkeys(("cubic", "reno"), fixture.Shape(noise=0.1)))
+    ids = [run.id for run in read_description(folder).runs]
+    one = Assessed(criterion(), "cubic", ["reno"], Runs(folder, ids, ""))
+    finding, = one.findings
+    assert finding.shortfall == "n = 5 of 6" and [seed.seed for seed in finding.seeds] == [1, 3, 4, 5, 6]
+    head = assessment_report.Head("Title", "Words.", ["bin/testbed"], True, {"mine.yaml": "abc123"})
+    facts = dict(assessment_report.provenance([one], head))
+    assert (facts["kernel"], facts["kernel's build"], facts["seeds"]) == ("6.12.30", "6.12-5f0c", "1, 2, 3, 4, 5, 6")
+    assert facts["code inside the guest"] == "ab" * 32 and facts["congestion control cubic"].startswith("cubic")
+    assert facts["SHA-256 of mine.yaml"] == "abc123"
+    page = assessment_report.write([one], tmp_path / "page", head)
+    runs = pd.read_csv(page.parent / "tables/runs.csv").fillna("")
+    assert len(runs) == 12 and list(runs.verdict).count("failed") == 1
+    assert all(len(digest) == 64 for digest in runs.raw_sha256[runs.verdict == "valid"])
+    assert "n = 5 of 6" in page.read_text(encoding="utf-8")

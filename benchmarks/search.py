@@ -3,7 +3,7 @@
 
 `testbed search` and a random search look for the same goal in the same space, with the seeds 1 to 10. After how many
 trials each found the goal is printed, or the value that came nearest to it within N trials. A random search changes
-each knob with a chance of one half, to any of its values, and makes any number of steps that is allowed.
+each field with a chance of one half, to any of its values, and makes any number of steps that is allowed.
 """
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _random(ready: search.Ready, most: int, seed: int) -> Outcome:
 
 
 def _drawn(space: Space, draws: random.Random) -> Candidate:
-    settings = [Setting(knob.field, draws.choice(knob.values)) for knob in space.knobs if draws.random() < 0.5]
+    settings = [Setting(one.name, draws.choice(one.values)) for one in space.fields if draws.random() < 0.5]
     steps: dict[tuple[str, str, str], Step] = {}
     for some in space.steps:
         for _ in range(draws.randint(0, some.most)):

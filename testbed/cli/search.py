@@ -183,7 +183,7 @@ def _space(one: Scenario) -> search_space.Space:
 
 
 def _check(one: Scenario, space: search_space.Space, load: _search.Loader) -> list[Scenario]:
-    """The scenario with single values of each knob. ScenarioError with the place of a value that it does not take."""
+    """The scenario with single values of each field. ScenarioError with the place of a value that it does not take."""
     by_field: dict[str, list[search_space.Candidate]] = {}
     for field, candidate in space.single_parts():
         by_field.setdefault(field, []).append(candidate)

@@ -16,7 +16,7 @@ from testbed.core.files import read_regular
 from testbed.core.yaml_nodes import MOST_BYTES, MOST_DEPTH, Nodes
 
 #: sections whose keys have dots in them
-_FREE = ("hosts.sysctls", "search.knobs", "search.steps")
+_FREE = ("hosts.sysctls", "search.fields", "search.steps")
 _LONGEST_SETTING = 100_000
 
 

@@ -199,13 +199,13 @@ def shown(goal: Expectation, value: float | None) -> str:
 def strategy(space: Space) -> "SearchStrategy[Candidate]":
     """All candidates of a space. Shrinking leads to fewer parts, and to values nearer to the usual ones."""
     from hypothesis import strategies as st
-    knobs = [st.none() | st.sampled_from([Setting(knob.field, value) for value in knob.values]) for knob in space.knobs]
+    settings = [st.none() | st.sampled_from([Setting(one.name, value) for value in one.values]) for one in space.fields]
     steps = [st.lists(_step(one), max_size=one.most, unique_by=lambda step: (step.quantity, step.at))
              for one in space.steps]
     return st.builds(
         lambda settings, lists: Candidate(tuple(one for one in settings if one is not None),
                                           in_order(one for some in lists for one in some)),
-        st.tuples(*knobs), st.tuples(*steps))
+        st.tuples(*settings), st.tuples(*steps))
 
 
 def _step(steps: Steps) -> "SearchStrategy[Step]":

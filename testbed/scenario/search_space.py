@@ -2,13 +2,13 @@
 """The section `search` of a scenario: what `testbed search` may change, and within which bounds.
 
     search:
-      knobs:                                                what has another value from the start
+      fields:                                               what has another value from the start
         topology.central.right_to_left.rate: [2 Mbit/s, 5 Mbit/s, 50 Mbit/s]
         topology.central.right_to_left.loss: 0.01..0.1/0.01 %
       steps:                                                what changes while the run takes place
         topology.central.right_to_left: {most: 3, at: 1..8/0.5 s, delay: [50 ms, 200 ms]}
 
-Knobs are fields or parameters, as --set has them. Values are a list, or a range from..to/step, as a sweep has them.
+Fields, or parameters, are those that --set has. Values are a list, or a range from..to/step, as a sweep has them.
 What is not changed has the value of the scenario. A change is a part of a candidate; the fewer parts it has and the
 nearer its values are to those of the scenario, the simpler it is.
 """
@@ -103,9 +103,9 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Knob:
+class Field:
     """A field and the values it may have beside its usual one, the nearest to that first."""
-    field: str
+    name: str
     values: tuple[str, ...]
 
 
@@ -121,7 +121,7 @@ class Steps:
 @dataclasses.dataclass(frozen=True)
 class Space:
     """All candidates."""
-    knobs: tuple[Knob, ...]
+    fields: tuple[Field, ...]
     steps: tuple[Steps, ...]
 
     def simpler(self, part: Part) -> list[Part]:
@@ -143,9 +143,9 @@ class Space:
 
     def single_parts(self) -> Iterator[tuple[str, Candidate]]:
         """(field of the section, candidate) of each value alone, to see that the scenario takes it."""
-        for knob in self.knobs:
-            for value in knob.values:
-                yield f"search.knobs.{knob.field}", Candidate((Setting(knob.field, value),))
+        for one in self.fields:
+            for value in one.values:
+                yield f"search.fields.{one.name}", Candidate((Setting(one.name, value),))
         for steps in self.steps:
             for name, values in steps.quantities.items():
                 for value in values:
@@ -161,7 +161,7 @@ class Space:
 
     def _values(self, part: Part) -> tuple[str, ...]:
         if isinstance(part, Setting):
-            return next(knob.values for knob in self.knobs if knob.field == part.field)
+            return next(one.values for one in self.fields if one.name == part.field)
         return next(steps.quantities[part.quantity] for steps in self.steps if steps.link == part.link)
 
 
@@ -212,14 +212,19 @@ class _StepsSection:
                                  "expected")
 
 
+_VALUES_BY_FIELD: dict[str, tuple[str, ...]] = fields.mapping(
+    fields.custom(_read_values), _FIELD, _EXAMPLE, default={})
+_STEPS_BY_LINK: dict[str, _StepsSection] = fields.mapping(fields.section(_StepsSection), _FIELD, _EXAMPLE, default={})
+
+
 @dataclasses.dataclass(frozen=True)
 class _Section:
-    knobs: dict[str, tuple[str, ...]] = fields.mapping(fields.custom(_read_values), _FIELD, _EXAMPLE, default={})
-    steps: dict[str, _StepsSection] = fields.mapping(fields.section(_StepsSection), _FIELD, _EXAMPLE, default={})
+    fields: dict[str, tuple[str, ...]] = _VALUES_BY_FIELD
+    steps: dict[str, _StepsSection] = _STEPS_BY_LINK
 
     def __post_init__(self) -> None:
-        if not self.knobs and not self.steps:
-            raise FieldError("", "says nothing that may change: knobs or steps expected")
+        if not self.fields and not self.steps:
+            raise FieldError("", "says nothing that may change: fields or steps expected")
 
 
 def decode(source: YamlFile, parameters: Parameters) -> Space | None:
@@ -231,20 +236,20 @@ def decode(source: YamlFile, parameters: Parameters) -> Space | None:
     if given is None:
         return None
     section = fields.decode(_Section, given)
-    knobs, said = [], dict[str, str]()
-    for key, values in section.knobs.items():
+    changing, said = [], dict[str, str]()
+    for key, values in section.fields.items():
         for field in parameters.fields(key):
             if said.setdefault(field, key) != key:
-                raise FieldError(f"knobs.{key}", f"{said[field]} is {field}, too; which of them?")
-        knobs.append(Knob(key, _others(values, _at(source, parameters.fields(key)[0]))))
+                raise FieldError(f"fields.{key}", f"{said[field]} is {field}, too; which of them?")
+        changing.append(Field(key, _others(values, _at(source, parameters.fields(key)[0]))))
     steps = []
     for link, one in section.steps.items():
         if f"{link}.schedule" in said:
-            raise FieldError(f"steps.{link}", f"knob {said[f'{link}.schedule']} is the link's schedule; which of them?")
+            raise FieldError(f"steps.{link}", f"field {said[f'{link}.schedule']} is its schedule; which of them?")
         quantities = {name: _nearest_first(values, _usual(source, link, name))
                       for name in QUANTITIES if (values := getattr(one, name))}
         steps.append(Steps(link, one.most, one.at, quantities))
-    return Space(tuple(knobs), tuple(steps))
+    return Space(tuple(changing), tuple(steps))
 
 
 def _usual(source: YamlFile, link: str, quantity: str) -> object:
@@ -255,10 +260,10 @@ def _usual(source: YamlFile, link: str, quantity: str) -> object:
 
 
 def check(space: Space, source: YamlFile) -> None:
-    """FieldError if the scenario itself has nothing for a knob or for steps to change."""
-    for knob in space.knobs:
-        if not knob.values:
-            raise FieldError(f"search.knobs.{knob.field}", "no value but the one that the scenario has anyway")
+    """FieldError if the scenario itself has nothing for a field or for steps to change."""
+    for one in space.fields:
+        if not one.values:
+            raise FieldError(f"search.fields.{one.name}", "no value but the one that the scenario has anyway")
     for steps in space.steps:
         if _at(source, f"{steps.link}.schedule") is not None:
             raise FieldError(f"search.steps.{steps.link}", "the link has a schedule already; steps would take its "

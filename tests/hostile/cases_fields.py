@@ -189,10 +189,10 @@ CASES = [
     *[run_yaml(f"search-{name}", SMALL + f"search: {given}\n", rf"small\.yaml:13: search{says}")
       for name, given, says in [
           ("word", "often", ": a mapping"), ("empty", "{}", ": says nothing"), ("unknown", "{colour: {}}", r"\.colour"),
-          ("knobs-list", "{knobs: [1]}", r"\.knobs: a mapping"),
-          ("huge", "{knobs: {a.b: 1..99999999/1}}", r"\.knobs\.a\.b"),
-          ("no-values", "{knobs: {a.b: []}}", r"\.knobs\.a\.b"), ("dots", "{knobs: {a..b: [1]}}", r"\.knobs"),
-          ("path", "{knobs: {../../etc: [1]}}", r"\.knobs"), ("steps-word", "{steps: soon}", r"\.steps: a mapping"),
+          ("fields-list", "{fields: [1]}", r"\.fields: a mapping"),
+          ("huge", "{fields: {a.b: 1..99999999/1}}", r"\.fields\.a\.b"),
+          ("no-values", "{fields: {a.b: []}}", r"\.fields\.a\.b"), ("dots", "{fields: {a..b: [1]}}", r"\.fields"),
+          ("path", "{fields: {../../etc: [1]}}", r"\.fields"), ("steps-word", "{steps: soon}", r"\.steps: a mapping"),
           ("without-at", "{steps: {a.b: {rate: [1 Mbit/s]}}}", r"\.steps\.a\.b\.at"),
           ("at-word", "{steps: {a.b: {at: soon, rate: [1 Mbit/s]}}}", r"\.steps\.a\.b\.at"),
           ("most-huge", "{steps: {a.b: {at: [1 s], rate: [1 Mbit/s], most: 1000000}}}", r"\.steps\.a\.b\.most")]],

@@ -24,7 +24,7 @@ def search(tmp_path, monkeypatch, capsys):
 
 def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
     words = ["--cca", "reno", "--goal", "utilisation < 50 %", "--runs", "20", "--set", "search.steps={}",
-             "--set", "search.knobs={loss: [0.1 %, 5 %, 20 %], limit: [66, 132]}"]
+             "--set", "search.fields={loss: [0.1 %, 5 %, 20 %], limit: [66, 132]}"]
     said = search(*words)
     path, = (tmp_path / "out").glob("found-reno-*.yaml")
     assert path.stat().st_size < 1000
@@ -43,7 +43,7 @@ def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
 
 def test_a_window_that_is_stuck_after_the_third_timeout(search, tmp_path):
     search("--cca", str(MODULE), "--against", "reno", "--goal", "utilisation < 50 %", "--runs", "60",
-           "--set", "search.knobs={limit: [16, 66]}",
+           "--set", "search.fields={limit: [16, 66]}",
            "--set", f"search.steps={{{LINK}: {{most: 4, at: 2..6/1 s, outage: [300 ms, 500 ms]}}}}")
     path, = (tmp_path / "out").glob("found-third-*.yaml")
     found = scenario.load(str(path)).resolved().content()

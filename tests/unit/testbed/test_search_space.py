@@ -38,20 +38,20 @@ def space_of(path, *settings):
 
 
 def test_values_are_in_order_of_the_distance_from_the_usual_one_which_is_none_of_them(write):
-    space = space_of(write({"knobs": {"rate": ["1 Mbit/s", "10000 kbit/s", "20 Mbit/s", "5 Mbit/s", "30 Mbit/s"],
-                                      f"{LINK}.queue.limit": "31..35", "delay": ["0 ms", "30 ms", "21 ms"]}}))
-    assert [knob.values for knob in space.knobs] == [
+    space = space_of(write({"fields": {"rate": ["1 Mbit/s", "10000 kbit/s", "20 Mbit/s", "5 Mbit/s", "30 Mbit/s"],
+                                       f"{LINK}.queue.limit": "31..35", "delay": ["0 ms", "30 ms", "21 ms"]}}))
+    assert [one.values for one in space.fields] == [
         ("20 Mbit/s", "5 Mbit/s", "30 Mbit/s", "1 Mbit/s"), ("34", "32", "35", "31"), ("21 ms", "30 ms", "0 ms")]
 
 
 def test_the_usual_value_is_that_of_settings(write):
-    path = write({"knobs": {"rate": "8..12/1 Mbit/s"}})
-    assert space_of(path, "rate=12 Mbit/s").knobs[0].values == ("11 Mbit/s", "10 Mbit/s", "9 Mbit/s", "8 Mbit/s")
+    path = write({"fields": {"rate": "8..12/1 Mbit/s"}})
+    assert space_of(path, "rate=12 Mbit/s").fields[0].values == ("11 Mbit/s", "10 Mbit/s", "9 Mbit/s", "8 Mbit/s")
 
 
 def test_words_stay_in_the_order_of_the_file(write):
-    space = space_of(write({"knobs": {f"{LINK}.queue": ["{kind: codel}", "{kind: bfifo, limit: 9 kB}"]}}))
-    assert space.knobs[0].values == ("{kind: codel}", "{kind: bfifo, limit: 9 kB}")
+    space = space_of(write({"fields": {f"{LINK}.queue": ["{kind: codel}", "{kind: bfifo, limit: 9 kB}"]}}))
+    assert space.fields[0].values == ("{kind: codel}", "{kind: bfifo, limit: 9 kB}")
 
 
 def test_steps(write):
@@ -62,15 +62,15 @@ def test_steps(write):
 
 
 def test_settings_change_the_section(write):
-    path = write({"knobs": {"rate": ["5 Mbit/s"]}, "steps": {LINK: {"at": ["2 s"], "outage": ["2 s", "500 ms"]}}})
+    path = write({"fields": {"rate": ["5 Mbit/s"]}, "steps": {LINK: {"at": ["2 s"], "outage": ["2 s", "500 ms"]}}})
     assert space_of(path).steps[0].quantities == {"outage": ("500 ms", "2 s")}
-    changed = space_of(path, "search.knobs.rate=[1 Mbit/s, 9 Mbit/s]", f"search.knobs.{LINK}.loss=1..2/1 %",
+    changed = space_of(path, "search.fields.rate=[1 Mbit/s, 9 Mbit/s]", f"search.fields.{LINK}.loss=1..2/1 %",
                        "search.steps={}")
-    assert [(knob.field, knob.values) for knob in changed.knobs] == [
+    assert [(one.name, one.values) for one in changed.fields] == [
         ("rate", ("9 Mbit/s", "1 Mbit/s")), (f"{LINK}.loss", ("1 %", "2 %"))]
     assert changed.steps == ()
-    with pytest.raises(ScenarioError, match=r"--set search\.knobs\.rate: .*at least one value"):
-        space_of(path, "search.knobs.rate=[]")
+    with pytest.raises(ScenarioError, match=r"--set search\.fields\.rate: .*at least one value"):
+        space_of(path, "search.fields.rate=[]")
 
 
 def test_a_value_is_one_value(write):
@@ -85,14 +85,14 @@ def test_a_candidate_as_settings(write):
         Step(LINK, "delay", "3 s", "90 ms"), Step(LINK, "rate", "1500 ms", "1 Mbit/s")))
     assert candidate.options() == ["rate=5 Mbit/s", f"{LINK}.schedule=[{{at: 1500 ms, rate: 1 Mbit/s}}, "
                                                     "{at: 3 s, delay: 90 ms}]"]
-    path = write({"knobs": {"rate": ["5 Mbit/s"]}, "steps": {LINK: {"at": ["1500 ms"], "rate": ["1 Mbit/s"]}}})
+    path = write({"fields": {"rate": ["5 Mbit/s"]}, "steps": {LINK: {"at": ["1500 ms"], "rate": ["1 Mbit/s"]}}})
     links = scenario.load(path, settings=candidate.options()).resolved().network.content()["links"]
     link, = [one for one in links if one["rate_bps"] == 5_000_000]
     assert link["schedule"] == [{"at_us": 1_500_000, "rate_bps": 1_000_000}, {"at_us": 3_000_000, "delay_us": 90_000}]
 
 
 def test_parts_are_taken_out_and_moved(write):
-    space = space_of(write({"knobs": {"rate": ["5 Mbit/s", "1 Mbit/s"]},
+    space = space_of(write({"fields": {"rate": ["5 Mbit/s", "1 Mbit/s"]},
                             "steps": {LINK: {"at": ["1 s", "2 s"], "delay": ["30 ms", "90 ms"]}}}))
     setting, step = Setting("rate", "1 Mbit/s"), Step(LINK, "delay", "2 s", "30 ms")
     candidate = Candidate((setting,), (step,))
@@ -107,18 +107,18 @@ def test_parts_are_taken_out_and_moved(write):
 @pytest.mark.parametrize("section, says", [
     ([1], "search: a mapping expected"),
     ({}, "search: says nothing that may change"),
-    ({"knob": {}}, "search.knob: unknown field; fields are: knobs, steps"),
-    ({"knobs": {"rate": {"from": 1}}}, "search.knobs.rate: a list of values, or a range"),
-    ({"knobs": {"rate": []}}, "search.knobs.rate: at least one value"),
-    ({"knobs": {"rate": ["1 Mbit/s", "1 Mbit/s"]}}, "search.knobs.rate: a value is there twice"),
-    ({"knobs": {"rate": "1..1000000000/1 bit/s"}}, "search.knobs.rate: .*at most 10000"),
-    ({"knobs": {"rate": True}}, "search.knobs.rate: a list of values"),
-    ({"knobs": {"rate": "1..2/0 Mbit/s"}}, "search.knobs.rate: .*a step other than 0"),
-    ({"knobs": {"no such": ["1"]}}, "search.knobs.no such: names such as 'topology.central.rate'"),
-    ({"knobs": {"rate": ["1 Mbit/s"], f"{LINK}.rate": ["2 Mbit/s"]}},
-     f"search.knobs.{LINK}.rate: rate is {LINK}.rate, too; which of them"),
-    ({"knobs": {f"{LINK}.schedule": ["[]"]}, "steps": {LINK: {"at": ["1 s"], "rate": ["1 Mbit/s"]}}},
-     f"search.steps.{LINK}: knob .*which of them"),
+    ({"knobs": {}}, "search.knobs: unknown field; fields are: fields, steps"),
+    ({"fields": {"rate": {"from": 1}}}, "search.fields.rate: a list of values, or a range"),
+    ({"fields": {"rate": []}}, "search.fields.rate: at least one value"),
+    ({"fields": {"rate": ["1 Mbit/s", "1 Mbit/s"]}}, "search.fields.rate: a value is there twice"),
+    ({"fields": {"rate": "1..1000000000/1 bit/s"}}, "search.fields.rate: .*at most 10000"),
+    ({"fields": {"rate": True}}, "search.fields.rate: a list of values"),
+    ({"fields": {"rate": "1..2/0 Mbit/s"}}, "search.fields.rate: .*a step other than 0"),
+    ({"fields": {"no such": ["1"]}}, "search.fields.no such: names such as 'topology.central.rate'"),
+    ({"fields": {"rate": ["1 Mbit/s"], f"{LINK}.rate": ["2 Mbit/s"]}},
+     f"search.fields.{LINK}.rate: rate is {LINK}.rate, too; which of them"),
+    ({"fields": {f"{LINK}.schedule": ["[]"]}, "steps": {LINK: {"at": ["1 s"], "rate": ["1 Mbit/s"]}}},
+     f"search.steps.{LINK}: field .*which of them"),
     ({"steps": {LINK: {"rate": ["1 Mbit/s"]}}}, f"search.steps.{LINK}.at: is missing"),
     ({"steps": {LINK: {"at": ["1 s"]}}},
      f"search.steps.{LINK}: says nothing that changes: rate, delay, loss, limit or"),
@@ -133,14 +133,14 @@ def test_hostile_sections(write, section, says):
 
 
 def test_the_line_is_that_of_the_field(write):
-    path = write({"knobs": {"rate": ["1 Mbit/s"], "delay": []}})
+    path = write({"fields": {"rate": ["1 Mbit/s"], "delay": []}})
     line = next(number for number, text in enumerate(open(path), start=1) if text.startswith("    delay"))
-    with pytest.raises(ScenarioError, match=rf"small\.yaml:{line}: search\.knobs\.delay"):
+    with pytest.raises(ScenarioError, match=rf"small\.yaml:{line}: search\.fields\.delay"):
         scenario.load(path)
 
 
 def test_a_scenario_that_has_nothing_to_change(write):
-    one = scenario.load(write({"knobs": {"rate": ["10000 kbit/s"]}}))
+    one = scenario.load(write({"fields": {"rate": ["10000 kbit/s"]}}))
     with pytest.raises(search_space.FieldError, match="no value but the one"):
         search_space.check(one.search, one.file)
     one = scenario.load(write({"steps": {LINK: {"at": ["1 s"], "rate": ["1 Mbit/s"]}}}),

@@ -4,12 +4,12 @@ import pytest
 
 from testbed.core import expectations
 from testbed.runs.searching import MOST_SHRINKING, Search, Trial
-from testbed.scenario.search_space import Candidate, Knob, Setting, Space, Step, Steps
+from testbed.scenario.search_space import Candidate, Field, Setting, Space, Step, Steps
 
 LINK = "a.b"
 GOAL = expectations.parse("utilisation < 50 %")
 SPACE = Space(
-    tuple(Knob(name, tuple(map(str, range(1, 20)))) for name in ("loss", "buffer", "rate")),
+    tuple(Field(name, tuple(map(str, range(1, 20)))) for name in ("loss", "buffer", "rate")),
     (Steps(LINK, 3, ("1 s", "2 s", "3 s"), {"delay": ("10 ms", "20 ms", "40 ms"), "rate": ("1 Mbit/s", "2 Mbit/s")}),))
 #: the simplest that has the planted effect
 SIMPLEST = Candidate((Setting("loss", "13"),), (Step(LINK, "delay", "1 s", "40 ms"),))
@@ -107,14 +107,14 @@ def test_making_it_simpler_has_a_budget_of_its_own(search):
 
 def test_a_small_space_is_exhausted(tmp_path):
     bench = Bench(lambda candidate: 100.0)
-    one = Search(Space((Knob("loss", ("1", "2")),), ()), GOAL, bench, tmp_path, lambda text: None)
+    one = Search(Space((Field("loss", ("1", "2")),), ()), GOAL, bench, tmp_path, lambda text: None)
     assert one.run(1, None, lambda: False) is None
     assert set(bench.asked) == {Candidate(), Candidate((Setting("loss", "1"),)), Candidate((Setting("loss", "2"),))}
 
 
 def test_nearly_all_of_a_space_is_tried(tmp_path):
     bench = Bench(lambda candidate: 100.0)
-    space = Space((Knob("loss", tuple(map(str, range(9)))), Knob("rate", tuple(map(str, range(9))))), ())
+    space = Space((Field("loss", tuple(map(str, range(9)))), Field("rate", tuple(map(str, range(9))))), ())
     assert Search(space, GOAL, bench, tmp_path, lambda text: None).run(1, None, lambda: False) is None
     assert len(set(bench.asked)) == 100
 

@@ -25,6 +25,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
+typedef __s32 s32;
 typedef __u32 u32;
 typedef __u64 u64;
 
@@ -182,6 +183,68 @@ static inline u32 bbr_with_headroom(u32 inflight_longterm)
 	u32 left = inflight_longterm - headroom;
 
 	return left > BBR_MIN_PIPE_CWND ? left : BBR_MIN_PIPE_CWND;
+}
+
+/*
+ * What C.lost was when a packet was sent, which Linux does not keep in packets.
+ * An entry says what C.lost has become, at which time and at which C.delivered.
+ *
+ * Entries of ACKs are `spacing` delivered packets apart at least; what is lost
+ * in between is added to the entry before. With a 32nd of the packets in flight
+ * 64 entries always reach back two windows, and of a window's losses those of
+ * a 32nd of it are missing at most.
+ */
+#define BBR_LOSS_HISTORY	64U	/* a power of two */
+
+struct bbr_loss_history {
+	u32	length;		/* entries ever */
+	u32	lost_before;	/* C.lost before the oldest entry that is left */
+	struct bbr_loss {
+		u64	time_us;
+		u32	delivered;
+		u32	lost;
+	} entry[BBR_LOSS_HISTORY];
+};
+
+static inline void bbr_losses_note(struct bbr_loss_history *history, u64 now_us, u32 delivered,
+				   u32 lost, u32 spacing)
+{
+	struct bbr_loss *entry = &history->entry[(history->length - 1) % BBR_LOSS_HISTORY];
+	u32 gap = delivered - entry->delivered;
+
+	/* after no delivery (gap 0) it was a timer: packets may lie in between */
+	if (history->length && gap && gap < spacing) {
+		entry->lost = lost;
+		return;
+	}
+	entry = &history->entry[history->length % BBR_LOSS_HISTORY];
+	if (history->length >= BBR_LOSS_HISTORY)
+		history->lost_before = entry->lost;
+	entry->time_us = now_us;
+	entry->delivered = delivered;
+	entry->lost = lost;
+	history->length++;
+}
+
+/*
+ * P.lost, from P.delivered and P.send_time. The time counts where a timer found
+ * losses: C.delivered is then the same before and after them. Packets that an
+ * ACK sends are sent after it has marked losses.
+ */
+static inline u32 bbr_losses_at(const struct bbr_loss_history *history, u32 delivered,
+				u64 send_time_us)
+{
+	u32 i, count = history->length < BBR_LOSS_HISTORY ? history->length : BBR_LOSS_HISTORY;
+
+	for (i = 1; i <= count; i++) {
+		u32 slot = (history->length - i) % BBR_LOSS_HISTORY;
+		const struct bbr_loss *entry = &history->entry[slot];
+		s32 later = (s32)(entry->delivered - delivered);
+
+		if (later < 0 || (!later && entry->time_us <= send_time_us))
+			return entry->lost;
+	}
+	return history->lost_before;
 }
 
 /* RaiseInflightLongtermSlope(): ACKed packets per packet of growth. */

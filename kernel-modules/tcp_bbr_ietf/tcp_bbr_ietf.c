@@ -8,16 +8,19 @@
  *
  * What the draft knows of each packet and Linux does not keep:
  *
- *  - P.lost, and with it RS.lost: `lost` at the time of sending. C.delivered at
- *    that time is known (rs->prior_delivered), and bbr_lost_at() remembers what
- *    C.lost was when C.delivered had that value. Only the last 64 changes of
- *    C.lost are remembered; of older packets too few losses are counted.
+ *  - P.lost, and with it RS.lost: C.lost at the time of sending. C.delivered and
+ *    the clock at that time are known (rs->prior_delivered, tp->first_tx_mstamp),
+ *    and struct bbr_loss_history knows what C.lost was then. Of the losses of a
+ *    window those of a 32nd of it may be missing.
  *  - P.tx_in_flight: what was in flight when P was sent has, when P is
  *    acknowledged, been delivered or marked as lost: RS.delivered + RS.lost. It
- *    is too low by packets that were sent before P and are neither yet.
+ *    is too low by packets that were sent before P and are neither yet, and too
+ *    high by those that were marked as lost and came after all.
  *  - HandleLostPacket(P) has the newest acknowledged packet in the place of P,
  *    which was sent a little later. It runs once per ACK, for all packets that
  *    were marked since the last one.
+ *  - Losses that a tail loss probe repairs are marked nowhere: NoteLoss() when the
+ *    kernel enters CWR for one, and no more.
  *  - Discontiguous ranges of losses: ACKs with new losses are counted.
  *  - C.send_quantum is what tcp_tso_autosize() makes of the pacing rate, with
  *    two packets at least. For a short RTT it makes more.
@@ -43,7 +46,6 @@
 #define BBR_FULL_BW_ROUNDS	3
 #define BBR_DRAIN_ROUNDS	3
 #define BBR_RENO_ROUNDS		63U	/* T_reno_bound */
-#define BBR_LOSS_HISTORY	64	/* a power of two */
 
 /* Section "State Transition Diagram" */
 enum bbr_state {
@@ -97,8 +99,9 @@ struct bbr_sample {
 	s64	rtt_us;		/* below 0: none */
 	u32	delivered;	/* packets; 0: no data was acknowledged */
 	u32	prior_delivered;
+	u64	send_time_us;
 	u32	newly_acked;
-	u32	lost;
+	u32	lost;		/* and with CE */
 	u32	tx_in_flight;
 	u32	prior_in_flight;	/* before this ACK */
 	bool	is_app_limited;
@@ -143,8 +146,9 @@ struct bbr_model {
 	u32	extra_acked_delivered;
 	u32	max_inflight;
 	u32	lost_seen;		/* C.lost that has been noted */
+	u32	ce_seen;		/* of tp->delivered_ce */
 	u32	lost_unhandled;		/* HandleLostPacket() is due for these */
-	u32	history_length;
+	u32	cwnd;			/* what BBR made of it last */
 
 	u8	state;
 	u8	undo_state;
@@ -154,6 +158,7 @@ struct bbr_model {
 	bool	round_start;
 	bool	loss_round_start;
 	bool	is_loss_in_round;
+	bool	is_ce_in_round;
 	bool	full_bw_now;
 	bool	full_bw_reached;
 	bool	is_bw_probe_sample;
@@ -170,10 +175,7 @@ struct bbr_model {
 	u32	traced_longterm;
 	u32	traced_shortterm;
 
-	struct {
-		u32	delivered;
-		u32	lost;
-	} history[BBR_LOSS_HISTORY];
+	struct bbr_loss_history history;
 };
 
 /* of which a socket's ICSK_CA_PRIV_SIZE, 104 bytes, has room for the address */
@@ -284,28 +286,30 @@ static void bbr_update_round(const struct sock *sk, struct bbr_model *m)
 
 /* ---- Section "Modulating cwnd in Loss Recovery" ---- */
 
-static void bbr_save_cwnd(const struct sock *sk, struct bbr_model *m)
+static void bbr_save_cwnd(const struct sock *sk, struct bbr_model *m, u32 cwnd)
 {
-	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk));
-
 	if (!bbr_in_loss_recovery(sk) && m->state != BBR_PROBE_RTT)
 		m->prior_cwnd = cwnd;
 	else
 		m->prior_cwnd = max(m->prior_cwnd, cwnd);
 }
 
-static void bbr_restore_cwnd(struct sock *sk, const struct bbr_model *m)
+static void bbr_set_window(struct sock *sk, struct bbr_model *m, u32 cwnd)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
+	m->cwnd = min(cwnd, tcp_sk(sk)->snd_cwnd_clamp);
+	tcp_snd_cwnd_set(tcp_sk(sk), m->cwnd);
+}
 
-	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), m->prior_cwnd));
+static void bbr_restore_cwnd(struct sock *sk, struct bbr_model *m)
+{
+	bbr_set_window(sk, m, max(tcp_snd_cwnd(tcp_sk(sk)), m->prior_cwnd));
 }
 
 /* ---- Section "Saving State Upon Loss Recovery" ---- */
 
 static void bbr_save_state_upon_loss(const struct sock *sk, struct bbr_model *m)
 {
-	bbr_save_cwnd(sk, m);
+	bbr_save_cwnd(sk, m, tcp_snd_cwnd(tcp_sk(sk)));
 	m->undo_state = BBR_NONE;
 	m->undo_bw_shortterm = m->bw_shortterm;
 	m->undo_inflight_shortterm = m->inflight_shortterm;
@@ -353,11 +357,12 @@ static void bbr_set_pacing_rate_with_gain(struct sock *sk, const struct bbr_mode
 /* Without an RTT the draft takes 1 ms; the first sample is taken up then. */
 static void bbr_init_pacing_rate(struct sock *sk, struct bbr_model *m)
 {
-	u32 srtt_us = tcp_sk(sk)->srtt_us >> 3;
+	u32 srtt_8_us = tcp_sk(sk)->srtt_us;	/* in eighths; 0: none */
 	u64 rate;
 
-	m->has_srtt = srtt_us > 0;
-	rate = bbr_rate(m->initial_cwnd, bbr_mss(sk), srtt_us ? srtt_us : USEC_PER_MSEC);
+	m->has_srtt = srtt_8_us > 0;
+	rate = bbr_rate(m->initial_cwnd, bbr_mss(sk),
+			m->has_srtt ? max(srtt_8_us >> 3, 1U) : USEC_PER_MSEC);
 	rate = div64_u64(rate * bbr_gains[BBR_STARTUP].pacing, 100);
 	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
@@ -603,41 +608,37 @@ static void bbr_handle_inflight_too_high(struct sock *sk, struct bbr_model *m,
 	}
 }
 
-/* What C.lost was when C.delivered had this value. */
-static u32 bbr_lost_at(const struct sock *sk, const struct bbr_model *m, u32 delivered)
+/* NoteLoss() */
+static void bbr_note_congestion(const struct sock *sk, struct bbr_model *m)
 {
-	u32 i, length = m->history_length;
-	u32 oldest = length > BBR_LOSS_HISTORY ? length - BBR_LOSS_HISTORY : 0;
-
-	for (i = length; i != oldest; i--) {
-		u32 slot = (i - 1) & (BBR_LOSS_HISTORY - 1);
-
-		if (!after(m->history[slot].delivered, delivered))
-			return m->history[slot].lost;
-	}
-	/* before the first loss; or what is older is forgotten */
-	return oldest ? m->history[oldest & (BBR_LOSS_HISTORY - 1)].lost : 0;
-}
-
-/* NoteLoss() for all packets that have been marked since the last call */
-static void bbr_note_losses(const struct sock *sk, struct bbr_model *m)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 slot = m->history_length & (BBR_LOSS_HISTORY - 1);
-
-	if (tp->lost == m->lost_seen)
-		return;
 	if (!m->is_loss_in_round) {
-		m->loss_round_delivered = tp->delivered;
+		m->loss_acks_in_round = 0;	/* an undo has left those before it */
+		m->is_ce_in_round = false;
+		m->loss_round_delivered = tcp_sk(sk)->delivered;
 		bbr_save_state_upon_loss(sk, m);
 	}
 	m->is_loss_in_round = true;
+}
+
+/* NoteLoss() for all packets that have been marked since the last call: as lost by
+ * the kernel, or with CE by the network (section "ECN": congestion, too)
+ */
+static void bbr_note_losses(const struct sock *sk, struct bbr_model *m)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 lost = tp->lost - m->lost_seen, ce = tp->delivered_ce - m->ce_seen;
+
+	if (!lost && !ce)
+		return;
+	bbr_note_congestion(sk, m);
 	m->loss_acks_in_round = min(m->loss_acks_in_round + 1, 255);
-	m->lost_unhandled += tp->lost - m->lost_seen;
+	m->is_ce_in_round |= ce > 0;
+	m->lost_unhandled += lost + ce;
 	m->lost_seen = tp->lost;
-	m->history[slot].delivered = tp->delivered;
-	m->history[slot].lost = tp->lost;
-	m->history_length++;
+	m->ce_seen = tp->delivered_ce;
+	if (lost)
+		bbr_losses_note(&m->history, bbr_now_us(sk), tp->delivered, tp->lost,
+				m->rs.tx_in_flight / 32);
 }
 
 /* HandleLostPacket() */
@@ -675,6 +676,7 @@ static void bbr_advance_latest_delivery_signals(struct bbr_model *m)
 	m->bw_latest = m->rs.delivery_rate;
 	m->inflight_latest = m->rs.delivered;
 	m->loss_acks_in_round = 0;
+	m->is_ce_in_round = false;
 }
 
 static bool bbr_is_probing_bw(const struct bbr_model *m)
@@ -747,16 +749,28 @@ static void bbr_update_ack_aggregation(const struct sock *sk, struct bbr_model *
 
 /* ---- Section "Exiting Startup Based on Packet Loss" ---- */
 
+/* CheckStartupHighLoss(): had_loss: in the round trip that ends with this ACK */
+static bool bbr_is_startup_loss_high(const struct sock *sk, const struct bbr_model *m,
+				     bool had_loss)
+{
+	bool in_fast_recovery = inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
+
+	if (!tcp_is_sack(tcp_sk(sk)))
+		return in_fast_recovery && (had_loss || m->is_loss_in_round);
+	/* The round trip that ends began with the first loss of a recovery. CE starts
+	 * none, and what it starts is over with this ACK.
+	 */
+	return had_loss && (in_fast_recovery || m->is_ce_in_round) &&
+	       m->loss_acks_in_round >= BBR_STARTUP_LOSSES && bbr_is_inflight_too_high(sk, &m->rs);
+}
+
 static void bbr_check_startup_done(struct sock *sk, struct bbr_model *m, bool had_loss)
 {
 	const char *why = "full_bw";
 
 	if (m->state != BBR_STARTUP)
 		return;
-	/* The round trip that ends began with the first loss of a recovery. */
-	if (!m->full_bw_reached && had_loss && inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery &&
-	    bbr_is_inflight_too_high(sk, &m->rs) &&
-	    (m->loss_acks_in_round >= BBR_STARTUP_LOSSES || !tcp_is_sack(tcp_sk(sk)))) {
+	if (!m->full_bw_reached && bbr_is_startup_loss_high(sk, m, had_loss)) {
 		m->undo_state = BBR_STARTUP;
 		m->full_bw_reached = true;
 		m->inflight_longterm = max(bbr_bdp_multiple(sk, m, m->bw, 100), m->inflight_latest);
@@ -848,7 +862,7 @@ static void bbr_check_probe_rtt(struct sock *sk, struct bbr_model *m)
 {
 	if (m->state != BBR_PROBE_RTT && m->min_rtt_expired && !m->idle_restart) {
 		/* before the state is ProbeRTT: SaveCwnd() of a window in use */
-		bbr_save_cwnd(sk, m);
+		bbr_save_cwnd(sk, m, tcp_snd_cwnd(tcp_sk(sk)));
 		m->probe_rtt_done_stamp_us = 0;
 		m->ack_phase = BBR_ACKS_PROBE_STOPPING;
 		bbr_start_round(sk, m);
@@ -903,7 +917,7 @@ static void bbr_set_cwnd(struct sock *sk, struct bbr_model *m)
 	if (m->state == BBR_PROBE_RTT)
 		cwnd = min(cwnd, m->probe_rtt_cwnd);
 	cwnd = bbr_bound_cwnd_for_model(m, cwnd);
-	tcp_snd_cwnd_set(tp, min(cwnd, tp->snd_cwnd_clamp));
+	bbr_set_window(sk, m, cwnd);
 }
 
 /* ---- Section "Per-ACK Steps" ---- */
@@ -926,13 +940,16 @@ static void bbr_generate_rate_sample(const struct sock *sk, struct bbr_model *m,
 	s->delivery_rate = 0;
 	if (s->is_valid) {
 		s->prior_delivered = rs->prior_delivered;
+		s->send_time_us = tp->first_tx_mstamp;	/* of the same packet */
 		s->is_app_limited = rs->is_app_limited;
 		if (rs->interval_us > 0)
 			s->delivery_rate = bbr_rate(rs->delivered, bbr_mss(sk), rs->interval_us);
 	}
-	s->lost = tp->lost - bbr_lost_at(sk, m, s->prior_delivered);
-	if (s->is_valid)
+	s->lost = tp->lost - bbr_losses_at(&m->history, s->prior_delivered, s->send_time_us);
+	if (s->is_valid) {
 		s->tx_in_flight = s->delivered + s->lost;
+		s->lost += max(rs->delivered_ce, 0);
+	}
 }
 
 static void bbr_update_model_and_state(struct sock *sk, struct bbr_model *m)
@@ -1013,6 +1030,14 @@ static void bbr_ca_state(struct sock *sk, u8 new_state)
 		return;
 	/* losses that a timer finds within a recovery: ssthresh() has noted the others */
 	bbr_note_losses(sk, m);
+	/* a loss that a probe has repaired: the kernel does not mark it */
+	if (new_state == TCP_CA_CWR)
+		bbr_note_congestion(sk, m);
+	/* After a timeout in CWR or in a recovery the kernel has not asked for ssthresh,
+	 * but has cut the window: SaveCwnd() of what it was.
+	 */
+	if (new_state == TCP_CA_Loss)
+		bbr_save_cwnd(sk, m, m->cwnd);
 	if (bbr_in_loss_recovery(sk) && new_state < TCP_CA_Recovery)
 		bbr_restore_cwnd(sk, m);
 }
@@ -1108,7 +1133,10 @@ static void bbr_init(struct sock *sk)
 	m->inflight_longterm = BBR_UNSET;
 	m->probe_up_acked_per_inc = BBR_UNSET;
 	m->ack_phase = BBR_ACKS_INIT;
-	m->lost_seen = tp->lost;
+	m->lost_seen = tp->lost;	/* a SYN, or what another congestion control has lost */
+	m->ce_seen = tp->delivered_ce;
+	m->history.lost_before = tp->lost;
+	m->cwnd = m->initial_cwnd;
 	m->next_round_delivered = tp->delivered;	/* 0 in a new connection */
 	m->loss_round_delivered = tp->delivered;
 	bbr_reset_congestion_signals(m);

@@ -14,3 +14,9 @@ u32 inflight_at_loss(u32 tx_in_flight, u32 lost) { return bbr_inflight_at_loss(t
 u32 first_too_many(u32 tx_in_flight) { return bbr_first_too_many(tx_in_flight); }
 u32 with_headroom(u32 longterm) { return bbr_with_headroom(longterm); }
 u32 acked_per_increase(u32 cwnd, u32 rounds) { return bbr_acked_per_increase(cwnd, rounds); }
+
+struct bbr_loss_history history;
+
+void losses_init(u32 lost) { history = (struct bbr_loss_history){ .lost_before = lost }; }
+void losses_note(u64 now, u32 delivered, u32 lost, u32 spacing) { bbr_losses_note(&history, now, delivered, lost, spacing); }
+u32 losses_at(u32 delivered, u64 sent) { return bbr_losses_at(&history, delivered, sent); }

@@ -19,7 +19,7 @@ TIMES = (1, 40, 1_000, 40_540, 600_000, TIME_MAX)  # us
 VOLUMES = (0, 1, 2, 3, 4, 5, 49, 50, 51, 66, 99, 100, 101, 137, 1_000, 83_000, VOLUME_MAX)  # packets
 MSS = (48, 536, 1448, 65_535)
 GAINS = (50, 90, 100, 125, 200, 225, 277)
-_SIZES = {"u32": ctypes.c_uint32, "u64": ctypes.c_uint64, "bool": ctypes.c_bool}
+_SIZES = {"void": None, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64, "bool": ctypes.c_bool}
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +139,43 @@ def test_shares(bbr):
     assert bbr.share(100, 70) == 70
     assert bbr.share(101, 70) == 70
     assert bbr.share(RATE_MAX, 70) == math.floor(Fraction(RATE_MAX * 70, 100))
+
+
+def test_what_was_lost_before_the_connection_had_this_control_is_not_lost_since(bbr):
+    # a SYN that was sent twice; or setsockopt(TCP_CONGESTION) after 7 losses
+    bbr.losses_init(7)
+    assert bbr.losses_at(0, 0) == bbr.losses_at(1000, 1000) == 7
+    bbr.losses_note(5_000, 100, 9, 0)
+    assert [bbr.losses_at(delivered, 9_000) for delivered in (99, 100, 101)] == [7, 9, 9]
+
+
+def test_a_packet_that_was_sent_before_a_timer_found_losses_was_sent_before_them(bbr):
+    bbr.losses_init(0)
+    bbr.losses_note(1_000, 50, 3, 0)  # an ACK
+    bbr.losses_note(1_700, 50, 8, 4)  # a timer: nothing was delivered since
+    # sent by the ACK, between, by the timer, and after it
+    assert [bbr.losses_at(50, sent) for sent in (1_000, 1_699, 1_700, 2_000)] == [3, 3, 8, 8]
+    assert (bbr.losses_at(49, 999), bbr.losses_at(51, 1_800)) == (0, 8)
+
+
+def test_delivered_packets_wrap_around(bbr):
+    bbr.losses_init(0)
+    bbr.losses_note(1, 2**32 - 2, 4, 0)
+    bbr.losses_note(2, 3, 5, 0)
+    assert [bbr.losses_at(delivered % 2**32, 9) for delivered in (-3, -2, -1, 0, 2, 3, 4)] == [0, 4, 4, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("window", [10, 100, 1_000, 10_000, 100_000])
+def test_of_a_windows_losses_those_of_a_32nd_of_it_may_be_missing(bbr, window):
+    """A loss in every 40 packets: more than LossThresh, in windows of any size."""
+    bbr.losses_init(0)
+    lost = []  # of each delivered packet: C.lost at that time
+    for delivered in range(3 * window + 2):
+        if delivered % 40 == 39:
+            bbr.losses_note(delivered, delivered, lost[-1] + 1, window // 32)
+        lost.append((lost[-1] if lost else 0) + (delivered % 40 == 39))
+        if delivered >= window and (delivered % 7 == 0 or window < 1000):
+            sent_at = delivered - window
+            exact = lost[-1] - lost[sent_at]
+            since = lost[-1] - bbr.losses_at(sent_at, sent_at)
+            assert exact - math.ceil(window / 32 / 40) <= since <= exact, delivered

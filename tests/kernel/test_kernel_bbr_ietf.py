@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the draft's test cases leave out of our module of the IETF's BBR: marks, and connections without SACK."""
+import pandas as pd
+
+from analysis.exports import trace as of_trace
+from tests.kernel.small_runs import small_scenario
+
+
+def _model(run):
+    """The trace event bbr:bbr_model of the flow's sender."""
+    table = run.table("trace")
+    values = of_trace.values(table[table["event"] == "bbr_model"])
+    sender, = {flow["sender"] for flow in run.json("raw/workload.json")["flows"]}
+    samples = run.table("tcp_info")
+    port, = set(samples[samples["node"] == sender]["sport"])
+    return values[pd.to_numeric(values["sport"]) == port]
+
+
+def _scenario(queue, **hosts):
+    return small_scenario(**{
+        "topology.central": {"rate": "10 Mbit/s", "delay": "20 ms", "queue": queue},
+        "topology.left_delays": ["0 ms"], "topology.right_delays": ["0 ms"], "traffic": {
+            "kind": "greedy", "tool": "sockets", "paths": ["n2->n1"]}, "timing.warmup": "0 s", "timing.test": "6 s",
+        "probes": {"queue": {"interval": "100 ms"}, "tcp_info": {"interval": "100 ms"},
+                   "trace": {"events": ["bbr:bbr_model"]}}, "hosts": hosts})
+
+
+def test_marks_are_congestion_as_losses_are(run_scenario):
+    """Of a module that does not look at CE, Startup ends by a full pipe, and no bound is ever set."""
+    model = _model(run_scenario(_scenario({"kind": "codel", "limit": 133, "ecn": True}, ecn=1), "bbr-ietf"))
+    assert set(model["lost"]) == {"0"}
+    first, second = model[model["why"] == "high_loss"].iloc[:2].to_dict("records")
+    assert (first["t_us"], first["state"], first["inflight_longterm"]) == (410_098, "Drain", "76")
+    assert (second["t_us"], second["state"], second["inflight_longterm"]) == (3_636_471, "ProbeBW_DOWN", "48")
+    # in between, as after a loss, the short-term bounds hold until the next probe
+    bound = model[(model["t_us"] > 504_000) & (model["t_us"] < 1_800_000)]
+    assert "-1" not in {*bound["bw_shortterm"], *bound["inflight_shortterm"]}
+
+
+def test_without_sack_the_first_loss_ends_startup(run_scenario):
+    model = _model(run_scenario(_scenario({"kind": "pfifo", "limit": 20}, sack=0), "bbr-ietf"))
+    drain = model[model["state"] == "Drain"].iloc[0]
+    assert (drain["t_us"], drain["why"], drain["lost"], drain["ca_state"]) == (268_388, "high_loss", "1", "3")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the draft's test cases leave out of our module of the IETF's BBR: marks, and connections without SACK."""
+"""What the draft's test cases leave out of our module of the IETF's BBR: marks, probes, connections without SACK."""
 import pandas as pd
 
 from analysis.exports import trace as of_trace
@@ -41,3 +41,19 @@ def test_without_sack_the_first_loss_ends_startup(run_scenario):
     model = _model(run_scenario(_scenario({"kind": "pfifo", "limit": 20}, sack=0), "bbr-ietf"))
     drain = model[model["state"] == "Drain"].iloc[0]
     assert (drain["t_us"], drain["why"], drain["lost"], drain["ca_state"]) == (268_388, "high_loss", "1", "3")
+
+
+def test_a_loss_that_a_probe_repairs_lowers_the_short_term_bounds(run_scenario):
+    """The last segment before a pause is lost. The kernel marks no packet: it enters CWR with the next ACK."""
+    tree = _scenario({"kind": "pfifo", "limit": 133})
+    central = tree["topology"]["central"]
+    tree["topology"]["central"] = {"left_to_right": central, "right_to_left": {
+        **central, "schedule": [{"at": ["3016700 us", "3060 ms"], "loss": ["100 %", "0 %"]}]}}
+    tree["traffic"] = {"name": "flow", "kind": "phases", "paths": ["n2->n1"], "phases": [
+        {"at": "0 s"}, {"at": "3 s", "rate": "0 bit/s"}, {"at": "4 s"}]}
+    model = _model(run_scenario(tree, "bbr-ietf"))
+    assert set(model["lost"]) == {"0"}
+    until, after = model[model["t_us"] < 4_083_681], model[model["t_us"] == 4_083_681].iloc[0]
+    assert set(until["inflight_shortterm"]) == {"-1"} and set(until["state"].iloc[-3:]) == {"ProbeBW_CRUISE"}
+    # 70 % of a window of 70; the delivered rate
+    assert (after["inflight_shortterm"], after["bw_shortterm"], after["rate"]) == ("49", "1195508", "1195508")

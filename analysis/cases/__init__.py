@@ -59,7 +59,7 @@ def passed_if(condition: bool, text: str) -> Finding:
 
 
 def of_folder(name: str) -> list[Module]:
-    """The cases of a folder, in their order."""
+    """The cases of a folder, in their order; none if there is no such folder."""
     folder = pathlib.Path(__file__).parent / name
     found = [importlib.import_module(f"{__name__}.{name}.{path.stem}") for path in folder.glob("c*.py")]
     return sorted(found, key=lambda module: int(module.NUMBER))

@@ -34,6 +34,8 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
     from analysis import cases
     from analysis.cases.evidence import Point
     found = _chosen(cases.of_folder(suite.cases), arguments.only)
+    if not found:
+        raise UsageError(f"{suite.name}: cases: there are no cases {suite.cases!r} in analysis/cases")
     if arguments.version == "smoke":
         raise UsageError(f"--smoke: suite {suite.name} has a --quick version")
     grid = suite.quick.grid if arguments.version and suite.quick.grid else suite.grid
@@ -49,6 +51,9 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
     words = [text for text in _split(asked) if text]
     store = Store(results)
     store.require_writable()
+    for cca in words:
+        # what is wrong with it is told before anything runs
+        _series.plans(["run", _SCENARIO, "--cca", cca, *_shared.engine_words(arguments, _shared.KERNEL_OPTIONS)])
     store.create()
     bench = _Bench(arguments, results)
     judged: list[Judged] = []
@@ -99,7 +104,7 @@ class _Bench:
                 findings = case.on_wire(point, seen)
             else:
                 findings = [cases.Finding(cases.OPEN, f"{name} does not tell its state, and the wire does not show it")]
-        except TestbedError as problem:
+        except RunFailed as problem:
             return Judged(case.NUMBER, name, point, cases.OPEN, [], commands, None, str(problem))
         return Judged(case.NUMBER, name, point, cases.verdict(findings), findings, commands, seen, "",
                       getattr(case, "MOMENT", ""))

@@ -91,6 +91,10 @@ class Seen:
         """Times in one of these states; without any, all."""
         return [one for one in self._all() if not states or one.state in states]
 
+    def undisturbed(self, state: str) -> list[Spell]:
+        """Times in a state that ProbeRTT did not cut short."""
+        return [one for one in self.spells(state) if one.left_why != "min_rtt_expired"]
+
     def _all(self) -> Iterator[Spell]:
         model = self.told
         number = (model["state"] != model["state"].shift()).cumsum()

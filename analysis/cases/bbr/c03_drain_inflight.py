@@ -23,7 +23,7 @@ def first(point: Point) -> Settings:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    drains = seen.spells("Drain")
+    drains = seen.undisturbed("Drain")
     if not drains or drains[0].after is None:
         return [passed_if(False, "there is no Drain that ends")]
     drain = drains[0]

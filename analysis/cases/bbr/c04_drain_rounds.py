@@ -38,7 +38,7 @@ def second(point: Point, seen: Seen) -> Settings | None:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    drains = seen.spells("Drain")
+    drains = seen.undisturbed("Drain")
     if not drains or drains[0].end_us is None:
         return [passed_if(False, "there is no Drain that ends")]
     drain = drains[0]

@@ -21,7 +21,7 @@ def first(point: Point) -> Settings:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    ups = [one for one in seen.spells("ProbeBW_UP") if one.end_us is not None]
+    ups = [one for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
     if not ups:
         return [passed_if(False, "there is no ProbeBW_UP that ends")]
     up = ups[0]

@@ -35,7 +35,7 @@ def second(point: Point, seen: Seen) -> Settings | None:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    ups = seen.spells("ProbeBW_UP")
+    ups = seen.undisturbed("ProbeBW_UP")
     if not ups or ups[0].end_us is None:
         return [passed_if(False, "ProbeBW_UP does not end")]
     up = ups[0]

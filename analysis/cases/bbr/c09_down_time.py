@@ -26,7 +26,7 @@ def first(point: Point) -> Settings:
 
 
 def second(point: Point, seen: Seen) -> Settings | None:
-    ups = [one.end_us for one in seen.spells("ProbeBW_UP") if one.end_us is not None]
+    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
     if not ups:
         return None
     return network.path(point, ups[0] / 1e6 + 5 + 5 * point.rtt_s, buffer_bdp=8,
@@ -34,8 +34,8 @@ def second(point: Point, seen: Seen) -> Settings | None:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    ups = [one.end_us for one in seen.spells("ProbeBW_UP") if one.end_us is not None]
-    downs = [one for one in seen.spells("ProbeBW_DOWN") if ups and one.begin_us >= ups[0]]
+    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
+    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if ups and one.begin_us >= ups[0]]
     if not downs or downs[0].end_us is None:
         return [passed_if(False, "ProbeBW_DOWN does not end")]
     down = downs[0]

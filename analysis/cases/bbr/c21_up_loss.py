@@ -23,7 +23,7 @@ def first(point: Point) -> Settings:
 
 
 def second(point: Point, seen: Seen) -> Settings | None:
-    ups = [one for one in seen.spells("ProbeBW_UP") if one.rows["inflight_longterm"].iloc[0] >= 0]
+    ups = [one for one in seen.undisturbed("ProbeBW_UP") if one.rows["inflight_longterm"].iloc[0] >= 0]
     if not ups:
         return None
     # the first round trip of UP is on its way: what follows it is lost, before anything else can end UP
@@ -34,7 +34,7 @@ def second(point: Point, seen: Seen) -> Settings | None:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    ups = [one for one in seen.spells("ProbeBW_UP") if one.rows["inflight_longterm"].iloc[0] >= 0 and one.end_us]
+    ups = [one for one in seen.undisturbed("ProbeBW_UP") if one.rows["inflight_longterm"].iloc[0] >= 0 and one.end_us]
     if not ups:
         return [Finding(OPEN, "there is no ProbeBW_UP with inflight_longterm set")]
     up = ups[0]

@@ -31,7 +31,7 @@ def second(point: Point, seen: Seen) -> Settings | None:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    refills = [one for one in seen.spells("ProbeBW_REFILL") if one.after]
+    refills = [one for one in seen.undisturbed("ProbeBW_REFILL") if one.after]
     if not refills:
         return [passed_if(False, "ProbeBW_REFILL does not end")]
     refill = refills[0]

@@ -628,6 +628,10 @@ static void bbr_note_losses(const struct sock *sk, struct bbr_model *m)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 lost = tp->lost - m->lost_seen, ce = tp->delivered_ce - m->ce_seen;
 
+	m->ce_seen = tp->delivered_ce;
+	/* RFC 3168: once a window. A recovery is an answer, and ECE goes on in it. */
+	if (bbr_in_loss_recovery(sk))
+		ce = 0;
 	if (!lost && !ce)
 		return;
 	bbr_note_congestion(sk, m);
@@ -635,7 +639,6 @@ static void bbr_note_losses(const struct sock *sk, struct bbr_model *m)
 	m->is_ce_in_round |= ce > 0;
 	m->lost_unhandled += lost + ce;
 	m->lost_seen = tp->lost;
-	m->ce_seen = tp->delivered_ce;
 	if (lost)
 		bbr_losses_note(&m->history, bbr_now_us(sk), tp->delivered, tp->lost,
 				m->rs.tx_in_flight / 32);

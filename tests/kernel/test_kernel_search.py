@@ -43,8 +43,8 @@ def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
 
 def test_a_window_that_is_stuck_after_the_third_timeout(search, tmp_path):
     search("--cca", str(MODULE), "--against", "reno", "--goal", "utilisation < 50 %", "--runs", "60",
-           "--set", "search.fields={limit: [16, 66]}",
-           "--set", f"search.steps={{{LINK}: {{most: 4, at: 2..6/1 s, outage: [300 ms, 500 ms]}}}}")
+           "--set", "search.fields={limit: [66]}",
+           "--set", f"search.steps={{{LINK}: {{most: 3, at: 2..4/1 s, outage: [500 ms]}}}}")
     path, = (tmp_path / "out").glob("found-third-*.yaml")
     found = scenario.load(str(path)).resolved().content()
     schedule, = [link["schedule"] for link in found["network"]["links"] if link.get("schedule")]

@@ -21,14 +21,16 @@ def draw(seen: Seen, point: Point, moment: str, folder: Path, name: str) -> None
     begin_us, end_us = _span(seen, point, moment)
     wire = seen.between(begin_us, end_us)
     data = {"t": wire["t_us"] / 1e6, "window": wire["cwnd"],
-            "in flight": wire["unacked"] - wire["lost"] + wire["retrans"],
+            "not acknowledged": wire["unacked"] - wire["lost"] + wire["retrans"],
             "pacing rate": wire["pacing_rate_bps"] / 1e6}
-    volumes = [("in flight", "t", "in flight", 0), ("window", "t", "window", 1)]
+    # samples of a socket do not say how much of what is unacknowledged the receiver has reported
+    volumes = [("not acknowledged", "t", "not acknowledged", 0), ("window", "t", "window", 1)]
     rates = [("pacing rate", "t", "pacing rate", 0)]
     body: list[str] = []
     if seen.model is not None:
         rows = seen.model[(seen.model["t_us"] >= begin_us) & (seen.model["t_us"] <= end_us)].reset_index(drop=True)
-        data |= {"s": rows["t_us"] / 1e6, "Inflight(1.0)": rows["bdp"],
+        volumes[0] = "in flight", "s", "in flight", 0
+        data |= {"s": rows["t_us"] / 1e6, "in flight": rows["inflight"], "Inflight(1.0)": rows["bdp"],
                  "inflight_longterm": rows["inflight_longterm"].where(rows["inflight_longterm"] >= 0),
                  "max_bw": rows["max_bw"] * 8e-6, "bw": rows["bw"] * 8e-6}
         volumes += [("Inflight(1.0)", "s", "Inflight(1.0)", 2), ("inflight_longterm", "s", "inflight_longterm", 3)]
@@ -50,7 +52,7 @@ def draw(seen: Seen, point: Point, moment: str, folder: Path, name: str) -> None
     gnuplot.draw(folder, name, table, [
         "set multiplot layout 2,1 margins 0.08,0.985,0.1,0.93 spacing 0.05,0.05",
         *(legend if swatches else []), *swatches,
-        f"set xrange [{begin_us / 1e6:.6f}:{end_us / 1e6:.6f}]", "set yrange [0:*]", "set format x ''",
+        f"set xrange [{begin_us / 1e6:.6f}:{end_us / 1e6:.6f}]", "set yrange [0:*]", "set format x ''", "unset xlabel",
         "set key bottom right opaque", *body, "set ylabel 'packets'", gnuplot.plot(*_lines(name, volumes)),
         "set format x '%g'", "set xlabel 'time (s)'", "set ylabel 'Mbit/s of payload'",
         *(["unset label"] if swatches else []),

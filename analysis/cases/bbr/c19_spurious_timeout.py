@@ -19,8 +19,9 @@ def sensible(point: Point) -> str:
 
 def first(point: Point) -> Settings:
     begin_us = 1e6 * (network.settled_s(point) + 1)
-    held_us = 400_000 + 2 * point.rtt_us
-    return network.path(point, begin_us / 1e6 + 5 + 20 * point.rtt_s,
+    # longer than a tail loss probe (two round-trip times) and the timeout after it
+    held_us = 400_000 + 5 * point.rtt_us
+    return network.path(point, begin_us / 1e6 + 5 + 25 * point.rtt_s,
                         acks=[f"{network.at(begin_us)}, outage: {round(held_us)} us"])
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from analysis.read.shapes import AnalysisError
 from testbed.core import ip
 
 #: the trace event that a congestion control may emit (docs/reference/bbr-ietf.md)
@@ -19,6 +20,11 @@ _RECEIVER_PORT = 6000
 SEGMENT_BYTES = 1448
 FRAME_BYTES = SEGMENT_BYTES + 52 + ip.ETHERNET_BYTES
 _TEXT = {"state", "why", "undo_state"}
+_STATES = ("Startup", "Drain", "ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL", "ProbeBW_UP", "ProbeRTT")
+_NUMBERS = ("sport", "dport", "round", "full_bw_now", "full_bw_reached", "full_bw_count", "idle_restart", "app_limited",
+            "ca_state", "max_bw", "bw_shortterm", "bw", "rate", "min_rtt_us", "inflight_longterm", "inflight_shortterm",
+            "extra_acked", "probe_rtt_cwnd", "pacing_gain", "cwnd_gain", "pacing_rate", "cwnd", "inflight", "bdp",
+            "max_inflight", "up_rounds", "lost", "delivered")
 _PROBE_BW = ("ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL", "ProbeBW_UP")
 
 
@@ -109,6 +115,8 @@ class Seen:
     def startup(self) -> Spell:
         """The time in Startup that ends in Drain, of several where ProbeRTT came between; else the first."""
         spells = self.spells("Startup")
+        if not spells:
+            raise AnalysisError(f"{self.run}: the flow was never in Startup")
         return next((one for one in spells if one.after == "Drain"), spells[0])
 
     def entry(self, state: str, after_us: int = 0) -> int | None:
@@ -160,6 +168,16 @@ def _model(path: Path) -> pd.DataFrame | None:
     if not rows:
         return None
     model = pd.DataFrame(rows)
-    for column in model.columns.difference(list(_TEXT)):
-        model[column] = pd.to_numeric(model[column])
+    missing = sorted({*_NUMBERS, *_TEXT} - {*model.columns})
+    if missing:
+        raise AnalysisError(f"{path}: event {EVENT} without {', '.join(missing)} (docs/reference/bbr-ietf.md)")
+    unknown = sorted({*model["state"].dropna()} - {*_STATES})
+    if unknown or model["state"].isna().any():
+        raise AnalysisError(f"{path}: event {EVENT}: state: one of {', '.join(_STATES)} expected, not "
+                            f"{(unknown or ['nothing'])[0][:40]!r}")
+    for column in _NUMBERS:
+        model[column] = pd.to_numeric(model[column], errors="coerce")
+        if model[column].isna().any():
+            raise AnalysisError(f"{path}: event {EVENT}: {column}: a number expected in each")
+    model = model[["t_us", *_NUMBERS, *sorted(_TEXT)]]
     return model[model["dport"] == _RECEIVER_PORT].reset_index(drop=True)

@@ -36,6 +36,9 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
     found = _chosen(cases.of_folder(suite.cases), arguments.only)
     if not found:
         raise UsageError(f"{suite.name}: cases: there are no cases {suite.cases!r} in analysis/cases")
+    for option in ("seeds", "baseline", "against", "engine", "jobs"):
+        if getattr(arguments, option) is not None:
+            raise UsageError(f"--{option}: a case of {suite.name} is one run of one congestion control in a guest")
     if arguments.version == "smoke":
         raise UsageError(f"--smoke: suite {suite.name} has a --quick version")
     grid = suite.quick.grid if arguments.version and suite.quick.grid else suite.grid
@@ -93,6 +96,7 @@ class _Bench:
     def judge(self, case: Module, point: Point, cca: str, name: str) -> Judged:
         from analysis import cases
         from analysis.pages.cases_report import Judged
+        from analysis.read.shapes import AnalysisError
         commands: list[str] = []
         try:
             seen = self._see(case, point, cca, commands)
@@ -104,8 +108,11 @@ class _Bench:
                 findings = case.on_wire(point, seen)
             else:
                 findings = [cases.Finding(cases.OPEN, f"{name} does not tell its state, and the wire does not show it")]
-        except RunFailed as problem:
+        except (RunFailed, AnalysisError) as problem:
             return Judged(case.NUMBER, name, point, cases.OPEN, [], commands, None, str(problem))
+        except (IndexError, KeyError, ValueError) as problem:       # a module of a user's emits what it likes
+            return Judged(case.NUMBER, name, point, cases.OPEN, [], commands, None,
+                          f"its events do not fit the case: {type(problem).__name__}: {problem}")
         return Judged(case.NUMBER, name, point, cases.verdict(findings), findings, commands, seen, "",
                       getattr(case, "MOMENT", ""))
 
@@ -124,7 +131,7 @@ class _Bench:
     def _run(self, settings: Settings, cca: str, commands: list[str]) -> Seen:
         """A run with these settings, or what is there of it already."""
         from analysis.cases.evidence import see
-        words = ["run", _SCENARIO, "--cca", cca, "--seeds", str(self._arguments.seeds or 1)]
+        words = ["run", _SCENARIO, "--cca", cca, "--seeds", "1"]
         for field, value in settings:
             words += ["--set", f"{field}={value}"]
         words += _shared.engine_words(self._arguments, _shared.KERNEL_OPTIONS)

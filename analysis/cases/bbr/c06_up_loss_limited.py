@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from analysis.cases import NOTE, Finding, Settings, network, passed_if
+from analysis.cases.bbr import _blind
 from analysis.cases.evidence import Point, Seen
 
 NUMBER = 6
@@ -53,24 +54,11 @@ def _volume(packets: int) -> str:
     return "infinite" if packets < 0 else f"{packets} packets"
 
 
-#: without the state nobody knows when UP is: losses over ten round trips, more than a cycle of version 1, meet it
-def on_wire(point: Point, seen: Seen) -> list[Finding]:
-    begin_us = _blind_us(point)
-    rows = seen.between(begin_us + 3 * point.rtt_us, begin_us + 10 * point.rtt_us)
-    usual = seen.between(begin_us - 10 * point.rtt_us, begin_us)["pacing_rate_bps"].median()
-    peak = rows["pacing_rate_bps"].max() / usual
-    return [passed_if(peak <= 1.1, f"while 20 % are lost it is paced at up to {peak:.2f} of its usual rate"
-                                   + ("" if peak <= 1.1 else ": it goes on to probe"))]
-
-
-def _blind_us(point: Point) -> float:
-    return 1e6 * (network.settled_s(point) + 1) + 5 * point.rtt_us
-
-
 def blind(point: Point) -> Settings:
-    begin_us = _blind_us(point)
-    return network.path(point, begin_us / 1e6 + 20 * point.rtt_s + 1,
-                        phases=["at: 0 s", f"{network.at(begin_us - 10 * point.rtt_us)}, "
-                                           f"rate: {round(point.payload * 4)} bit/s"],
-                        data=[f"{network.at(begin_us)}, loss: 20 %",
-                              f"{network.at(begin_us + 10 * point.rtt_us)}, loss: 0 %"])
+    limited_us = _blind.begin_us(point) - 10 * point.rtt_us
+    return _blind.path(point, phases=["at: 0 s",
+                                      f"{network.at(limited_us)}, rate: {round(point.payload * 4)} bit/s"])
+
+
+def on_wire(point: Point, seen: Seen) -> list[Finding]:
+    return _blind.judge(point, seen)

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from analysis import cases
-from analysis.cases import FAILED, NOTE, OPEN, PASSED, Finding, network
+from analysis.cases import FAILED, NOTE, OPEN, PASSED, Finding, evidence, network
 from analysis.cases.bbr import c03_drain_inflight as drain
 from analysis.cases.evidence import Point, Seen, see
 from analysis.pages import cases_report
+from analysis.read.shapes import AnalysisError
 from testbed.scenario import suites
 
 SLOW = Point(10_000_000, 100_000)
@@ -23,6 +24,12 @@ def model(*rows):
              "dport": 6000}
     return pd.DataFrame([{**usual, "t_us": t_us, "state": state, "why": why, **more}
                          for t_us, state, why, more in rows])
+
+
+def event(**given):
+    """The text of an event."""
+    values = {**dict.fromkeys(evidence._NUMBERS, 0), "state": "Startup", "why": "init", "undo_state": "None", **given}
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def seen(*rows):
@@ -95,11 +102,30 @@ def test_events_are_those_of_the_sender(tmp_path):
         tmp_path / "raw/tcp_info.csv.gz", index=False)
     assert see(tmp_path, "valid").model is None
     with gzip.open(tmp_path / "raw/trace.csv.gz", "wt") as file:
-        file.write("t_us,event,text\n7,bbr_model,sport=1 dport=6000 state=Drain why=full_bw undo_state=None bw=5\n"
-                   "8,bbr_model,sport=6000 dport=1 state=Startup why=init undo_state=None bw=0\n9,tcp_probe,bw=9\n")
+        file.write(f"t_us,event,text\n7,bbr_model,{event(state='Drain', dport=6000, bw=5)}\n"
+                   f"8,bbr_model,{event(dport=1)}\n9,tcp_probe,bw=9\n")
     found = see(tmp_path, "valid")
     assert found.told[["t_us", "state", "bw"]].to_numpy().tolist() == [[7, "Drain", 5]]
     assert len(found.wire) == 1
+
+
+@pytest.mark.parametrize("text, message", [
+    ("state=Drain dport=6000", "event bbr_model without app_limited, bdp,"),
+    ("state=Dance", "state: one of Startup, .* expected, not 'Dance'"), ("bw=fast", "bw: a number expected in each")])
+def test_events_of_others_are_read_with_care(tmp_path, text, message):
+    (tmp_path / "raw").mkdir()
+    samples = pd.DataFrame({"t_us": [0], "dport": [6000], "state": ["ESTAB"]})
+    samples.to_csv(tmp_path / "raw/tcp_info.csv.gz", index=False)
+    words = dict(word.split("=") for word in text.split())
+    with gzip.open(tmp_path / "raw/trace.csv.gz", "wt") as file:
+        file.write(f"t_us,event,text\n7,bbr_model,{text if len(words) > 1 else event(**words)}\n")
+    with pytest.raises(AnalysisError, match=message):
+        see(tmp_path, "valid")
+
+
+def test_a_flow_that_was_never_in_startup():
+    with pytest.raises(AnalysisError, match="never in Startup"):
+        seen((0, "Drain", "init", {})).startup()
 
 
 def test_a_congestion_control_fails_a_case_on_one_of_its_paths():

@@ -127,6 +127,9 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
     chosen = _without_the_longest(_chosen(suite, arguments.only), arguments)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
+        if suite.criteria and (runnable := [part.scenario for part in chosen if part.scenario]):
+            # of a candidate that cannot be used there is nothing to say
+            _series.plans(["run", runnable[0], "--cca", arguments.cca, *_engine_words(arguments)])
     subjects = _subjects(suite, arguments)
     steps = [_step(suite, part, subjects[:1], arguments) for one in chosen for part in _with_switches(one, arguments)
              if part.scenario and not _lacks_version(part, arguments.version)]

@@ -96,6 +96,7 @@ def test_what_is_wrong_with_a_suite_of_criteria_is_said(written, old, new, said)
     ("", "a congestion control expected, such as `testbed assess cubic --quick`"),
     ("cubic,reno", "one congestion control, which is assessed, expected"),
     ("cubic+reno", "one congestion control, which is assessed, expected"),
+    ("nosuch --quick --only 5.1.2", "no congestion control 'nosuch' in this kernel"),
     ("cubic --only 5.9", "--only 5.9: no such criterion"),
     ("cubic --criteria iccrg", "--criteria iccrg: it has no criteria"),
     ("cubic --against nosuch/x.c --only 5.1.2", "nosuch/x.c"),

@@ -117,6 +117,11 @@ TABLES = {
         "read, and how often the retransmission timer had fired",
         _columns("t_us sport dport", "in_flight bytes_written bytes_read timeouts", "node src dst",
                  order="t_us node src sport dst dport in_flight bytes_written bytes_read timeouts")),
+    "bbr_info": Table(
+        "of the same sockets at the same instants, of those whose congestion control answers as BBR does "
+        "(INET_DIAG_BBRINFO): its estimates of rate and shortest round trip, and the gains of its state",
+        _columns("t_us sport dport bw_bps model_min_rtt_us", "pacing_gain cwnd_gain", "node src dst",
+                 order="t_us node src sport dst dport bw_bps model_min_rtt_us pacing_gain cwnd_gain")),
     "tcp_probe": Table(
         "a row for each segment that an established connection receives, with the state before it is processed; "
         "src and dst are address:port",

@@ -113,7 +113,8 @@ class Qdisc:
 
 
 class TcpSockets:
-    """Dumps of all connected TCP sockets of a family in a namespace, undecoded (INET_DIAG_INFO, _CONG).
+    """Dumps of all connected TCP sockets of a family in a namespace, undecoded (INET_DIAG_INFO, _CONG; with `ccas` what
+    the congestion control says of itself, too).
 
     One at a time, whatever the namespace: they share what they read into.
     """
@@ -122,10 +123,11 @@ class TcpSockets:
     _buffer = bytearray(1 << 18)
     _view = memoryview(_buffer)
 
-    def __init__(self, family: int = socket.AF_INET) -> None:
+    def __init__(self, family: int = socket.AF_INET, ccas: bool = False) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
         self._socket.bind((0, 0))
-        extensions = 1 << (2 - 1) | 1 << (4 - 1)                   # INET_DIAG_INFO, INET_DIAG_CONG
+        # INET_DIAG_INFO, INET_DIAG_CONG; INET_DIAG_VEGASINFO asks for what any congestion control has
+        extensions = 1 << (2 - 1) | 1 << (4 - 1) | ccas << (3 - 1)
         body = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, extensions, self._STATES)
         self._request = HEADER.pack(HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY,
                                     NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body

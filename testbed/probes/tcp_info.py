@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tcp_info of every connected socket of every host, at an interval (-> tcp_info.csv.gz; socket_buffers.csv.gz).
+"""tcp_info of every connected socket of every host, at an interval (-> tcp_info.csv.gz; socket_buffers.csv.gz,
+bbr_info.csv.gz).
 
 What `ss -tin` prints, taken from the same place (inet_diag) and kept undecoded until
 the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
@@ -46,7 +47,10 @@ _FIELDS = {
 _QUEUED = {"unread": 56, "unacknowledged": 60}
 _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2",
            8: "CLOSE-WAIT", 9: "LAST-ACK", 11: "CLOSING"}
-_DIAG_INFO, _DIAG_CONG = 2, 4
+_DIAG_INFO, _DIAG_CONG, _DIAG_BBR = 2, 4, 16
+#: struct tcp_bbr_info, include/uapi/linux/inet_diag.h; gains are in 1/256
+_BBR = {"bw_low": 0, "bw_high": 4, "min_rtt_us": 8, "pacing_gain": 12, "cwnd_gain": 16}
+_BBR_GAIN = 256
 _MESSAGE_BYTES = 72                         # struct inet_diag_msg
 _DTYPES = {"B": "u1", "H": "<u2", "I": "<u4", "Q": "<u8"}
 #: {attribute type: (offset in the message, length)}
@@ -57,9 +61,16 @@ _MOST_SHAPES = 50       # of one size: a damaged file has as many as messages
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """interval: time between two dumps; buffers: whether to write down what lies in the sockets, too."""
+    """interval: time between two dumps; buffers: whether to write down what lies in the sockets, too; bbr: and what
+    congestion controls such as BBR say of themselves."""
     interval_us: int = fields.time(default=1_000_000, least=100)
     buffers: bool = fields.flag(default=False)
+    bbr: bool = fields.flag(default=False)
+
+    @property
+    def tables(self) -> list[str]:
+        """What is written down."""
+        return ["tcp_info", *(["socket_buffers"] if self.buffers else []), *(["bbr_info"] if self.bbr else [])]
 
 
 def hosts_of(network: Description) -> list[str]:
@@ -72,8 +83,9 @@ class Dumps:
     FILE = "tcp_info.bin"
 
     def __init__(self, interval_us: int, hosts: Sequence[str], network: "Network", description: Description,
-                 work_dir: str) -> None:
+                 work_dir: str, ccas: bool = False) -> None:
         self.interval_us = interval_us
+        self._ccas = ccas
         self._network, self._hosts = network, hosts
         self._file = open(f"{work_dir}/{self.FILE}", "wb", buffering=1 << 20)
         self._sockets: list[TcpSockets] = []
@@ -82,7 +94,7 @@ class Dumps:
     def open(self) -> None:
         for host in self._hosts:
             with self._network.in_namespace(host):
-                self._sockets.append(TcpSockets(self._family))
+                self._sockets.append(TcpSockets(self._family, self._ccas))
         # a kernel that has it as a module loads inet_diag for the first dump, which takes longer than a sample may
         self._sockets[0].dump_into(lambda dump: None)
 
@@ -105,18 +117,17 @@ class Sampler(Dumps):
     """Of every host."""
 
     def __init__(self, options: Options, network: "Network", description: Description, work_dir: str) -> None:
-        super().__init__(options.interval_us, hosts_of(description), network, description, work_dir)
+        super().__init__(options.interval_us, hosts_of(description), network, description, work_dir, options.bbr)
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
-    names = ("tcp_info", "socket_buffers")[:1 + context.options.buffers]
-    write_tables(work_dir / Sampler.FILE, raw_dir, names, hosts_of(context.network), context.network)
+    write_tables(work_dir / Sampler.FILE, raw_dir, context.options.tables, hosts_of(context.network), context.network)
 
 
 def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str], hosts: Sequence[str],
                  network: Description) -> None:
-    """Decode a sampler's file into the tables `names`, which have columns of tcp_info and socket_buffers; hosts: those
-    that were sampled, in the sampler's order."""
+    """Decode a sampler's file into the tables `names`, of tcp_info, socket_buffers and bbr_info; hosts: those that were
+    sampled, in the sampler's order."""
     import numpy as np
 
     from testbed.core import raw_tables
@@ -127,7 +138,8 @@ def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str]
             data = np.fromfile(dump, np.uint8, end - begin, offset=begin)
             table = _table(data, hosts, network.ip_version)
             for name in names:
-                append[name](table[raw_tables.TABLES[name].names()])
+                rows = table[table["bw_bps"].notna()] if name == "bbr_info" else table
+                append[name](rows[raw_tables.TABLES[name].names()])
 
 
 def _pieces(dump: pathlib.Path) -> Iterator[tuple[int, int]]:
@@ -153,7 +165,8 @@ def _table(data: "np.ndarray", hosts: Sequence[str], ip_version: int) -> "pd.Dat
     parts = [_decode(data, layout, offsets, times_us, nodes, hosts, ip_version)
              for layout, offsets, times_us, nodes in _groups(data)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
-        columns=list(raw_tables.TABLES["tcp_info"].columns | raw_tables.TABLES["socket_buffers"].columns))
+        columns=list(dict.fromkeys(column for name in ("tcp_info", "socket_buffers", "bbr_info")
+                                   for column in raw_tables.TABLES[name].columns)))
     # the order in which the kernel walks its hash table says nothing
     return table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
 
@@ -250,6 +263,16 @@ def _decode(data: "np.ndarray", layout: _Layout, offsets: "np.ndarray", times_us
     unlimited = pacing == np.uint64(2**64 - 1)
     columns["pacing_rate_bps"] = pd.arrays.IntegerArray(
         np.where(unlimited, 0, pacing).astype(np.int64) * 8, unlimited)
+    known = _DIAG_BBR in layout and layout[_DIAG_BBR][1] >= 4 * len(_BBR)
+    model = {name: field(offset, "<u4", layout[_DIAG_BBR][0]).astype(np.int64) if known else
+             np.zeros(len(offsets), np.int64) for name, offset in _BBR.items()}
+    unknown = np.full(len(offsets), not known)
+    # a rate above 2^56 bytes per second is none that a congestion control could mean
+    bytes_per_s = (np.minimum(model["bw_high"], 1 << 24) << 32) + model["bw_low"]
+    columns["bw_bps"] = pd.arrays.IntegerArray(bytes_per_s * 8, unknown)
+    columns["model_min_rtt_us"] = pd.arrays.IntegerArray(model["min_rtt_us"], unknown)
+    for name in ("pacing_gain", "cwnd_gain"):
+        columns[name] = model[name] / _BBR_GAIN
     return pd.DataFrame(columns)
 
 

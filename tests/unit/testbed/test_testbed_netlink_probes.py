@@ -94,9 +94,10 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
 
 def collect(folder, *records, name="tcp_info"):
     (folder / "tcp_info.bin").write_bytes(b"".join(records))
-    settings = {"buffers": True} if name == "socket_buffers" else {}
+    settings = {{"socket_buffers": "buffers", "bbr_info": "bbr"}[name]: True} if name != "tcp_info" else {}
     tcp_info.collect(folder, folder, context(tcp_info, NETWORK, **settings))
-    assert (folder / "socket_buffers.csv.gz").exists() == bool(settings)
+    assert (folder / "socket_buffers.csv.gz").exists() == (name == "socket_buffers")
+    assert (folder / "bbr_info.csv.gz").exists() == (name == "bbr_info")
     return pd.read_csv(folder / f"{name}.csv.gz", keep_default_na=False)
 
 
@@ -180,6 +181,18 @@ def test_buffers_of_a_socket(tmp_path, cut, timeouts):
     table = collect(tmp_path, record(7, 0, message), name="socket_buffers")
     assert list(table) == raw_tables.TABLES["socket_buffers"].names()
     assert table.values.tolist() == [[7, "n1", "10.0.1.2", 5000, "10.0.2.1", 40001, 14, 40_000, 500, timeouts]]
+
+
+def test_what_a_bbr_says_of_itself(tmp_path):
+    """struct tcp_bbr_info: 2^32 + 5 bytes per second, 40 ms, gains of 2.89 and 2; sockets without it are left out."""
+    info = attribute(2, tcp_info_struct(cwnd=9))
+    says = attribute(16, struct.pack("<5I", 5, 1, 40_000, 739, 512))
+    table = collect(tmp_path, record(7, 0, socket_message("10.0.1.2", 5000, "10.0.2.1", 40001, info + says),
+                                     socket_message("10.0.1.2", 5001, "10.0.2.1", 40001, info),
+                                     socket_message("10.0.1.2", 5002, "10.0.2.1", 40001, info + attribute(16, b"x"))),
+                    name="bbr_info")
+    assert table.values.tolist() == [
+        [7, "n1", "10.0.1.2", 5000, "10.0.2.1", 40001, 8 * (2**32 + 5), 40_000, 739 / 256, 2.0]]
 
 
 def test_many_messages_are_ordered_by_time_and_socket(tmp_path):

@@ -24,6 +24,7 @@ def first(point: Point) -> Settings:
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
+    # four, as ProbeBW_CRUISE lasts no more round trips than the BDP has packets (ten at first)
     cruises = [one for one in seen.spells("ProbeBW_CRUISE") if one.rounds >= 4]
     if not cruises:
         return [passed_if(False, "there are no four round trips of ProbeBW_CRUISE")]

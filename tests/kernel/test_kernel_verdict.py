@@ -43,7 +43,7 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     code = tmp_path / "code"
     shutil.copytree(code_bundle.ensure(), code)
     program = code / "traffic/greedy/threads.py"
-    right = "place = pattern.after(place, sent)"
+    right = "self._place = self._pattern.after(self._place, sent)"
     assert right in program.read_text()
     program.write_text(program.read_text().replace(right, right.replace("sent)", "sent + 1)")))
     shutil.rmtree(program.parent / "__pycache__")

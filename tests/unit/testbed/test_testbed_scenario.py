@@ -88,7 +88,7 @@ def test_every_field(load):
     assert small.hosts == {**PLAIN_HOSTS, "jitter_us": 606, "ecn": 1,
                            "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
     assert small.probes == {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000},
-                            "tcp_info": {"interval_us": 1_000_000, "buffers": False}}
+                            "tcp_info": {"interval_us": 1_000_000, "buffers": False, "bbr": False}}
     assert (small.default_ccas, small.default_seeds, small.parameters) == (["reno", "cubic"], 3, {"size": "small"})
 
 
@@ -359,7 +359,7 @@ def test_settings_of_the_kernel_have_dots_in_their_names(load):
 def test_extra_probes(load):
     assert load(probes=["tcp_probe", "queue"]).probes == {
         "queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000},
-        "tcp_info": {"interval_us": 1_000_000, "buffers": False},
+        "tcp_info": {"interval_us": 1_000_000, "buffers": False, "bbr": False},
         "tcp_probe": {}}
 
 

@@ -20,7 +20,7 @@ def test_named_hosts_only_in_their_order(tmp_path, monkeypatch):
     class Sockets:
         """Each has one socket, whose port tells which it is."""
 
-        def __init__(self, family):
+        def __init__(self, family, ccas):
             self.port = 5000 + next(opened)
 
         def dump_into(self, write):

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import pathlib
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -51,11 +52,11 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
         return 0
     asked = arguments.cca or ",".join(suite.ccas)
     subjects = [subject.name for subject in ccas.parse(asked)]
-    words = [text for text in _split(asked) if text]
+    words = [text for text in map(str.strip, asked.split(",")) if text]
     store = Store(results)
     store.require_writable()
     for cca in words:
-        # what is wrong with it is told before anything runs
+        # refuse one that cannot be used, before a run begins
         _series.plans(["run", _SCENARIO, "--cca", cca, *_shared.engine_words(arguments, _shared.KERNEL_OPTIONS)])
     store.create()
     bench = _Bench(arguments, results)
@@ -141,18 +142,17 @@ class _Bench:
                 self._tells[cca] = True
                 words += ["--trace", _EVENT]
             except TestbedError as problem:
-                if cca in self._tells or not any(words in str(problem) for words in _NO_EVENT):
+                if cca in self._tells or not any(text in str(problem) for text in _NO_EVENT):
                     raise
                 self._tells[cca] = False
         if not self._tells[cca]:
             run = self._carry_out(words)
-        commands.append(" ".join(["bin/testbed", *(f"'{word}'" if " " in word or "[" in word else word
-                                                   for word in words)]))
+        commands.append(shlex.join(["bin/testbed", *words]))
         return see(run, str(json.loads((run / "verdict.json").read_text(encoding="utf-8"))["verdict"]))
 
     def _carry_out(self, words: Sequence[str]) -> pathlib.Path:
         """The folder of the run."""
-        parsed = _series.parsed([word for word in words])
+        parsed = _series.parsed(words)
         with contextlib.redirect_stdout(io.StringIO()):
             done = Asked(parsed).carry_out(_kernels.levels(parsed), among_others=False)
         if done.failures:
@@ -169,10 +169,6 @@ def _chosen(found: Sequence[Module], only: str | None) -> list[Module]:
         if number not in known:
             raise UsageError(f"--only {number}: no such case; {guesses.alternatives(number, known)}")
     return [case for case in found if str(case.NUMBER) in numbers]
-
-
-def _split(asked: str) -> list[str]:
-    return [word.strip() for word in asked.split(",")]
 
 
 def _command(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:

@@ -38,7 +38,7 @@ from testbed.scenario.scenario import Scenario
 HELP = "find a network in which a congestion control starves"
 GROUP = "Run experiments"
 USUAL_BUDGET = "10min"
-#: of each field of the section, so many values are tried on the scenario before anything runs
+#: values of each field of the section that are tried on the scenario before the first run
 _MOST_CHECKED = 50
 
 

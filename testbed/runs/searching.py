@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROUND = 60
 #: trials that making a finding simpler may take beyond the budget of the search, before its parts are taken out
 MOST_SHRINKING = 100
-#: after so many rounds without a trial that is new, all there is counts as tried
+#: rounds without a new trial after which the whole space counts as tried
 _MOST_IN_VAIN = 10
 VALID, SHARED, FAILED, REFUSED = "valid", "shared", "failed", "refused"
 #: from the best to the worst

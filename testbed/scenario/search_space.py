@@ -111,7 +111,7 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """At most so many changes of a link direction, at these times; quantities: {name: values, the nearest first}."""
+    """Changes of a link direction: at most `most`, at these times; quantities: {name: values, the nearest first}."""
     link: str
     most: int
     at: tuple[str, ...]

@@ -21,7 +21,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-bisect test-assess test-mutants test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 test-container container unit fuzz bench docs site install clean scenario-%
+.PHONY: help setup programs quic kernel compare studies suite test test-wireless test-suite test-kernels test-bisect test-assess test-mutants test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 test-container container unit fuzz bench docs site install clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -48,6 +48,7 @@ help:
 	@echo "make docs            the documentation as a site with search, in build/site"
 	@echo "make setup           install the Debian packages that are missing"
 	@echo "make programs        install the other programs of docs/howto/programs.md (nginx, caddy, curl)"
+	@echo "make quic            make the programs of the QUIC stacks of docs/howto/quic.md (done by itself when needed)"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
 	@echo "make install         copy the testbed to PREFIX=/usr/local (run make setup first): PREFIX/bin/testbed"
 	@echo "make clean           remove caches of this checkout (results are kept)"
@@ -57,6 +58,10 @@ setup:
 
 programs:
 	./setup.sh programs
+
+quic:
+	./setup.sh run quic
+	/usr/bin/python3 -m traffic.quic.programs
 
 kernel: setup
 	bin/testbed kernel $(if $(KERNEL),--kernel '$(KERNEL)')

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Install the Debian packages of packages.txt that are missing, with sudo unless we are root.
-# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel unit test (default: these), cluster completion container debian docs notebook programs vagrant vm
+# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel unit test (default: these), cluster completion container debian docs notebook programs quic vagrant vm
 # TESTBED_WAIT_S: how long to wait while another program installs packages (1800).
 set -eu
 cd "$(dirname "$0")"

@@ -52,6 +52,7 @@ TABLES = {
     "slowdown": "all",
     "flows": "flow_N, of a few flows", "flow_ratios": "one flow to another, beside `flows`",
     "ccas": "cca_NAME, a mean over its flows", "mixed": "cca_NAME, of its connections", "udp": "flow_N of UDP",
+    "quic": "flow_N of QUIC",
     "ramp_up": "flow_N/bytes_SIZE; a table for each flow", "transients": "any", "arrived": "any",
     "recovery": "the flow whose losses were chosen",
     "fairness": "bin_WIDTH", "episodes": "each link; a table for each", "episode_flows": "flow_N, beside `episodes`",

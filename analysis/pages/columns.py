@@ -170,7 +170,8 @@ def _fairness(results: Results) -> list[Columns]:
 
 def _flows(results: Results) -> list[Columns]:
     """Single long flows, congestion controls side by side, UDP flows, and what single studies look at."""
-    udp = [column for scope in _scopes(results, "udp")[:MOST_FLOWS // 2] for column in _of("udp", scope, _words(scope))]
+    udp, quic = ([column for scope in _scopes(results, kind)[:MOST_FLOWS // 2]
+                  for column in _of(kind, scope, _words(scope))] for kind in ("udp", "quic"))
     transients = [Column(one.metric, scope, one.heading) for one in shown("transients")
                   for scope in results.scopes(one.metric)]
     names = _component_names(results.experiment)
@@ -180,7 +181,7 @@ def _flows(results: Results) -> list[Columns]:
     return [*_known(results, "Throughput of long flows", [*_flow_columns(results), *_ratio_columns(results)]),
             *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results, "ccas")),
             *_known(results, "Congestion controls side by side, connections", _cca_columns(results, "mixed")),
-            *_known(results, "UDP flows", udp), *_ramp_up(results),
+            *_known(results, "UDP flows", udp), *_known(results, "QUIC flows", quic), *_ramp_up(results),
             *_known(results, "Around the step of the cross traffic", transients),
             *_known(results, "What arrived, layer 2", arrived),
             *_known(results, "Repair of the chosen losses", recovery)]

@@ -47,6 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
         required = name in (arguments.engine, engines.DEFAULT)
         usable = _show(f"engine {name}", lambda: _engine(name), required)
         good = good and (usable or not required)
+    _show("QUIC stacks", _quic, required=False)
     for what, look in (("cache folder", _cache), ("results folder", _results)):
         good = _show(what, look) and good
     return 0 if good else 3
@@ -111,6 +112,14 @@ def _engine(name: str) -> Iterator[_Finding]:
         yield False, f"engine {name}", problem.message, problem.fix
     if not problems:
         yield True, f"engine {name}", f"{engine.state()} ({engine.capabilities.clock} time)", ""
+
+
+def _quic() -> Iterator[_Finding]:
+    from traffic.quic import programs
+    for name in programs.names():
+        why = "" if programs.is_built(name) else programs.missing(name)
+        yield not why, f"QUIC stack {name}", why or programs.read(name).title + (
+            "" if programs.is_built(name) else ", made when a run needs it"), ""
 
 
 def _results() -> Iterator[_Finding]:

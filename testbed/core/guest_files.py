@@ -250,10 +250,19 @@ class DatagramCounts(Record):
     delay_p99_us: int | None = None
 
 
+class QuicEnds(Record):
+    """What the programs of a QUIC flow printed; None if they did not."""
+    flow: int
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+
+
 class TrafficAccount(Record):
     """What a component accounts for, by its kind."""
     #: of UDP flows
     flows = ListOf(DatagramCounts, ())
+    #: of QUIC flows
+    quic = ListOf(QuicEnds, ())
     #: of programs: {end: names of files in raw/}
     files: Mapping[str, Sequence[str]] = {}
     #: of replayed connections: programs that should have sent something long before the end

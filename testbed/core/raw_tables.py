@@ -122,6 +122,13 @@ TABLES = {
         "(INET_DIAG_BBRINFO): its estimates of rate and shortest round trip, and the gains of its state",
         _columns("t_us sport dport bw_bps model_min_rtt_us", "pacing_gain cwnd_gain", "node src dst",
                  order="t_us node src sport dst dport bw_bps model_min_rtt_us pacing_gain cwnd_gain")),
+    "quic_info": Table(
+        "what senders of QUIC flows say in their qlog, at an interval: the state at t_us, empty if they never said it, "
+        "and packets that they have sent, received and lost since they began",
+        _columns("t_us flow sent_packets received_packets lost_packets", "cwnd_bytes in_flight_bytes ssthresh_bytes "
+                 "pacing_rate_bps srtt_us latest_rtt_us min_rtt_us", "state",
+                 order="t_us flow cwnd_bytes in_flight_bytes ssthresh_bytes pacing_rate_bps srtt_us latest_rtt_us "
+                       "min_rtt_us sent_packets received_packets lost_packets state")),
     "tcp_probe": Table(
         "a row for each segment that an established connection receives, with the state before it is processed; "
         "src and dst are address:port",

@@ -37,7 +37,8 @@ _IMAGE_OF = pathlib.Path(__file__).with_name("import_image.py")
 #: of Python where it makes what must always be the same
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"}
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
-_SUFFIXES = (".py", ".c", ".h")
+#: what else decides is what programs of QUIC stacks are made of
+_SUFFIXES = (".py", ".c", ".h", ".rs", ".go", ".toml", ".lock", ".mod", ".sum", ".yaml")
 
 
 def digest() -> str:

@@ -94,6 +94,11 @@ class Component(Record):
     window: int | None = None
     # of programs: {end: files that it leaves}
     keep: Mapping[str, Sequence[str]] = {}
+    # of QUIC flows: stack and congestion control; time between two rows of quic_info; of what its qlog has round trips
+    stack: str | None = None
+    interval_us: int = 0
+    keep_qlog: bool = False
+    rtt_unit: str = "ms"
     # of replayed connections (testbed/core/replayed.py)
     mix: str | None = None
     clients: int | None = None

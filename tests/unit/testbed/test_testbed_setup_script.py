@@ -155,8 +155,8 @@ def test_a_failed_installation_is_a_failure(machine):
 def test_every_package_has_a_known_purpose():
     lines = [line.split("#")[0].split() for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()]
     assert {words[0] for words in lines if words} == {
-        "run", "kernel", "unit", "test", "vm", "vagrant", "programs", "cluster", "completion", "container", "debian",
-        "docs", "notebook"}
+        "run", "kernel", "quic", "unit", "test", "vm", "vagrant", "programs", "cluster", "completion", "container",
+        "debian", "docs", "notebook"}
     assert all(len(words) in (0, 2) or words[2:] == ["optional"] for words in lines)
 
 

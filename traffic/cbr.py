@@ -5,6 +5,7 @@
     rate: 2 Mbit/s              of each flow, as a link counts it: Ethernet header included
     packet: 1000 B              size of an IP packet
     gap_spread: 0 %             each gap is drawn evenly from so much below to so much above their mean
+    ecn: not_ect                codepoint in the IP header; ect0 and ect1 let queues mark packets, which nobody answers
     paths: [n4->n1]             sender->receiver (default: the first path, in the direction of the acceptor's data)
     flows: 1                    flows on each of them
     start_within: 0 s           every start is later by a random time below this one, from the run's seed
@@ -32,6 +33,7 @@ SIMULATED = True
 class Section(RateSection):
     """The fields of a cbr component."""
     gap_spread_percent: float = fields.percent(default=0)
+    ecn: str = fields.word(default="not_ect", choices=tuple(orders.CODEPOINTS))
 
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
@@ -43,5 +45,6 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
             timing[flow.flow]["gaps"] = UNIFORM
             timing[flow.flow]["spread"] = section.gap_spread_percent / 100
             timing[flow.flow]["seed"] = orders.seed(component, place)
-    made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context)
+    made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context,
+                           orders.CODEPOINTS[section.ecn])
     return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})

@@ -151,9 +151,12 @@ class Assessed:
 
     def _measured(self, seats: _Seats, other: str) -> dict[str, float]:
         """Means of the metric: of all in the same place, or of who is beside whom."""
-        if seats.test.of in (assessed.VALUE, assessed.RATIO):
+        if seats.test.of == assessed.BESIDE:
+            whose: dict[str, Sequence[_Values]] = {
+                f"{self.candidate} beside {other}": seats.beside(self.candidate, other)}
+        elif seats.test.of in (assessed.VALUE, assessed.RATIO):
             names = dict.fromkeys([self.candidate, *self.references])
-            whose: dict[str, Sequence[_Values]] = {name: [seats.of(name, 1)] for name in names}
+            whose = {name: [seats.of(name, 1)] for name in names}
         else:
             mine, its = (self.candidate, other) if seats.test.of == assessed.SHARE else (other, self.candidate)
             whose = {f"{mine} beside {its}": seats.beside(mine, its), f"{other} beside itself": seats.itself(other)}
@@ -247,6 +250,12 @@ def _harm(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
     return _over_seats(seats.beside(other, candidate), seats.itself(other), harm)
 
 
+def _beside(seats: _Seats, candidate: str, other: str) -> list[OfSeed]:
+    first, second = seats.beside(candidate, other)
+    return [OfSeed(key.seed, statistics.fmean((first[key], second[key])), [first[key], second[key]])
+            for key in sorted({*first} & {*second})]
+
+
 def _over_seats(ours: Sequence[_Values], theirs: Sequence[_Values], compare: Callable[[float, float], float]) \
         -> list[OfSeed]:
     """Seed by seed, the means over both seats compared, and each seat. Seeds with one seat only do not count, nor those
@@ -259,7 +268,8 @@ def _over_seats(ours: Sequence[_Values], theirs: Sequence[_Values], compare: Cal
 
 
 _STATISTICS: Mapping[str, Callable[[_Seats, str, str], list[OfSeed]]] = {
-    assessed.VALUE: _value, assessed.RATIO: _ratio, assessed.HARM: _harm, assessed.SHARE: _share}
+    assessed.VALUE: _value, assessed.RATIO: _ratio, assessed.HARM: _harm, assessed.SHARE: _share,
+    assessed.BESIDE: _beside}
 
 
 class _Scale(NamedTuple):
@@ -412,7 +422,7 @@ def _because(one: Assessed) -> str:
 def say(finding: Finding) -> str:
     """drops 9.7 %, buffer 0.5: at most 1 meets, above 5 fails"""
     test = finding.test
-    unit = f" {finding.unit}" if test.of == assessed.VALUE and finding.unit not in ("", "1") else ""
+    unit = f" {finding.unit}" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else ""
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     value = f"{finding.found.mean:.3g}" if finding.found else "no value"
     words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", point]

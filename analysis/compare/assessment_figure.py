@@ -74,7 +74,7 @@ def _interval(finding: Finding) -> tuple[float, float, float]:
 
 def _title(finding: Finding) -> str:
     test = finding.test
-    return test.label + (f" ({finding.unit})" if test.of == "value" and finding.unit not in ("", "1") else "")
+    return test.label + (f" ({finding.unit})" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else "")
 
 
 def _tick(finding: Finding) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if not curves:
         return []
     name = "sojourn"
-    _script(experiment, folder, name, curves)
+    script(folder, name, curves, experiment.looks(experiment.drawn))
     return [Figure(name, f"Sojourn time of packets, {style.direction(str(link))}",
                    "Share of the packets that spent at least the given time in the bottleneck "
                    "queue, all seeds together, after warm-up. Further left is better; the foot of "
@@ -64,9 +65,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                    + experiment.drawn_note)]
 
 
-def _script(experiment: Experiment, folder: Path, name: str,
-            curves: dict[str, tuple[Array, Array]]) -> None:
-    looks = experiment.looks(experiment.drawn)
+def script(folder: Path, name: str, curves: dict[str, tuple[Array, Array]], looks: Mapping[str, style.Look]) -> None:
+    """Draw curves of `thinned`; looks: of each label."""
     columns = {}
     parts = []
     least = max(1e-6, min(share[share > 0].min() for _, share in curves.values())) / 1.5

@@ -26,7 +26,7 @@ from traffic.workload.records import Variant
 _FILES = {"index.html", "assessment.md", "tables", "figures"}
 _MARKS = {MEETS: "agrees", FAILS: "open", JUDGE: "explained", SEEDS: "explained", UNKNOWN: "none", NOTHING: "open"}
 _OF = {assessed.VALUE: "", assessed.RATIO: ", over the reference's", assessed.HARM: ", of the reference",
-       assessed.SHARE: ", over the reference's"}
+       assessed.SHARE: ", over the reference's", assessed.BESIDE: ", beside the reference"}
 HEADS = ("test", "at", "against", "value (95 % interval; n)", "worst seed", "measured", "threshold", "verdict")
 #: (term, what it means on the page)
 GLOSSARY = (
@@ -166,7 +166,7 @@ def _cells(finding: Finding) -> list[str]:
     of = finding.test.of
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     measured = ", ".join(f"{name} {_number(value)}" for name, value in finding.measured.items())
-    value = _value(finding) + (f" {unit}" if of == assessed.VALUE else "")
+    value = _value(finding) + (f" {unit}" if of in assessed.IN_UNIT else "")
     return [finding.test.label + _OF[of], point, finding.against, value, _worst(finding),
             f"{measured} {unit}".strip(), limits(finding.test), _said(finding)]
 

@@ -120,7 +120,9 @@ def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
 def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         -> tuple[suites.Suite, list[suite_parts.Part], list[_Step], list[str]]:
     """The suite, the parts of it that were asked for, what they would run, and the subjects of a baseline."""
+    arguments.kernel = arguments.kernel or suite.kernel or None
     if suite.criteria:
+        arguments.cca = arguments.cca or ",".join(suite.ccas) or None
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once

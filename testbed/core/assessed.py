@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 #: what of the runs a test looks at, see `CriterionTest`
-VALUE, RATIO, HARM, SHARE = STATISTICS = ("value", "ratio", "harm", "share")
+VALUE, RATIO, HARM, SHARE, BESIDE = STATISTICS = ("value", "ratio", "harm", "share", "beside")
+#: of which both seats are run
+OF_SEATS = (HARM, SHARE, BESIDE)
+#: in the metric's own unit
+IN_UNIT = (VALUE, BESIDE)
 #: scope of a metric of a flow that has a seat: flow_1 and flow_2 of two that take turns
 SEAT = "seat"
 
@@ -26,8 +30,9 @@ class CriterionTest(NamedTuple):
         candidate / beside itself where more is better, and 1 - beside itself / beside the candidate where less is
         (Ware, Mukerjee, Seshan, Sherry, Beyond Jain's Fairness Index, HotNets 2019)
     share: what the candidate has beside a reference, over what the reference has there beside itself
+    beside: the metric of runs in which the candidate is beside a reference
 
-    Of harm and share both seats are run, and a seed's value is the mean over both.
+    Of harm, share and beside both seats are run, and a seed's value is the mean over both.
     """
 
     name: str

@@ -77,6 +77,10 @@ TABLES = {
     "sojourn_hist": Table(
         "distribution of that time over the packets that left after warm-up; an upper edge may be missing",
         _columns("packets", "low_us high_us", "link", order="link low_us high_us packets")),
+    "sojourn_codepoints": Table(
+        "the same of each queue that may mark, by the ECN codepoint with which packets entered it: not_ect, ect0, "
+        "ect1, ce. Some queues mark before that: theirs are ce",
+        _columns("packets", "low_us high_us", "link codepoint", order="link codepoint low_us high_us packets")),
     "link_changes": Table(
         "a row for each change that a link's schedule has: when it was due, when it had taken effect, what is so from "
         "then on, and what the link had done until then",

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Time every single packet spends in the bottleneck's queues (-> sojourn.csv.gz, sojourn_hist.csv.gz).
+"""Time every single packet spends in the bottleneck's queues (-> sojourn.csv.gz, sojourn_hist.csv.gz,
+sojourn_codepoints.csv.gz).
 
 Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the root qdisc,
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 
-Where the kernel has the module queues/, it sums up the times itself; else events are traced. The tables are the same.
+Where the kernel has the module queues/, it sums up the times itself; else events are traced. The tables are the same,
+but for the one by ECN codepoint: only the module sees what is in packets. That table has the queues that may mark.
 
 Some kinds of queues (CAKE, fq_codel) may queue a packet and deny it, because they dropped another one of its flow.
 There is no enqueue event then. For such a queue net:net_dev_queue, which comes right before, counts as one, too.
@@ -40,9 +42,11 @@ _LOG_FILE = "sojourn.log"
 _COUNTS_FILE = "sojourn.counts"
 _READ_BYTES = 1 << 16
 # as in queues/sojourn.c: struct order, _IO('q', 3), struct row
-_ORDER, _END = struct.Struct("=QQQQIIII"), ord("q") << 8 | 3
+_ORDER, _END = struct.Struct("=QQQQIIIIII"), ord("q") << 8 | 3
 _ROW = [("place", "<u8"), ("packets", "<u8"), ("sum", "<u8"), ("min", "<u8"), ("max", "<u8"), ("dropped", "<u8"),
         ("number", "<u4"), ("of_histogram", "<u4")]
+#: by their value in the IP header
+_CODEPOINTS = ("not_ect", "ect1", "ect0", "ce")
 _SAMPLED_US, _INTERVAL_US = 1_000_000, 10_000
 #: entries of the log decoded at once
 _AT_ONCE = 1 << 17
@@ -69,7 +73,7 @@ class Sampler:
         ports = [link.ifindex for link in links]
         denying = [link for link in links if queues.traits(link).may_deny]
         self._events: "_Counted | _Logged | _Traced" = (
-            _Counted(options.interval_us, ports, bool(denying), work_dir)
+            _Counted(options.interval_us, ports, bool(denying), bool(_marking(links)), work_dir)
             if os.path.exists(_DEVICE) else recorder(links, work_dir))
 
     def open(self) -> None:
@@ -143,8 +147,9 @@ class _Logged:
 class _Counted:
     """Has queues/sojourn.c sum up what leaves, and copies its rows to a file."""
 
-    def __init__(self, interval_us: int, ports: list[int], may_deny: bool, work_dir: str) -> None:
+    def __init__(self, interval_us: int, ports: list[int], may_deny: bool, may_mark: bool, work_dir: str) -> None:
         self._interval_us, self._ports, self._may_deny = interval_us, ports, may_deny
+        self._histograms = len(_CODEPOINTS) if may_mark else 1
         self._file = open(f"{work_dir}/{_COUNTS_FILE}", "wb", buffering=0)
 
     def open(self) -> None:
@@ -157,7 +162,7 @@ class _Counted:
         # no more rows than intervals that end between two samples, which may come late on a wall clock
         rows = len(self._ports) * (2 * _SAMPLED_US // self._interval_us + 2)
         os.write(self._device, _ORDER.pack(t0_ns, self._interval_us * 1000, measure_from_us * 1000, duration_us * 1000,
-                                           len(self._ports), len(edges_ns), rows, self._may_deny)
+                                           len(self._ports), len(edges_ns), rows, self._may_deny, self._histograms, 0)
                  + struct.pack(f"={len(edges_ns)}Q{len(self._ports)}I", *edges_ns, *self._ports))
 
     def sample(self, t_us: int) -> None:
@@ -184,7 +189,9 @@ def bin_edges_ns() -> list[int]:
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: "Context[Options]") -> None:
     counts = work_dir / _COUNTS_FILE
     if counts.exists():
-        _write(*_counted(counts, context), raw_dir, context)
+        series, spreads = _counted(counts, context)
+        _write(series, [spread.sum(axis=0) for spread in spreads], raw_dir, context)
+        _write_codepoints(spreads, raw_dir, context)
     else:
         ports = [link.ifindex for link in _bottlenecks(context)]
         write_tables(_sojourns(events(work_dir, ports)), raw_dir, context)
@@ -220,23 +227,28 @@ def write_tables(sojourns: Iterator[_Sojourns], raw_dir: pathlib.Path, context: 
 
 def _counted(path: pathlib.Path, context: "Context[Options]") -> "tuple[list[pd.DataFrame], list[np.ndarray]]":
     """For each bottleneck: packets, sum, min and max by number of the interval, and sum of those that were dropped;
-    packets by bin of the histogram."""
+    packets by codepoint and bin of the histogram."""
     import numpy as np
     import pandas as pd
     rows = np.fromfile(path, np.dtype(_ROW))
-    sums, spread = rows[rows["of_histogram"] == 0], rows[rows["of_histogram"] == 1]
+    sums, spread = rows[rows["of_histogram"] == 0], rows[rows["of_histogram"] > 0]
     series, counts = [], []
     for number in range(len(_bottlenecks(context))):
         mine, bins = sums[sums["number"] == number], spread[spread["number"] == number]
         series.append(pd.DataFrame({name: mine[name].astype(np.int64) for name in (
             "packets", "sum", "min", "max", "dropped")}, index=mine["place"].astype(np.int64)))
-        packets = np.bincount(bins["place"].astype(np.int64), bins["packets"], len(bin_edges_ns()))
-        counts.append(packets.astype(np.int64))
+        packets = np.zeros((len(_CODEPOINTS), len(bin_edges_ns())), np.int64)
+        packets[bins["of_histogram"] - 1, bins["place"].astype(np.int64)] = bins["packets"]
+        counts.append(packets)
     return series, counts
 
 
 def _bottlenecks(context: "Context[Options]") -> list[Link]:
     return [link for link in context.network.links if link.bottleneck]
+
+
+def _marking(links: list[Link]) -> list[Link]:
+    return [link for link in links if queues.traits(link).marks]
 
 
 def _write(series: "list[pd.DataFrame]", spread: "list[np.ndarray]", raw_dir: pathlib.Path,
@@ -247,8 +259,6 @@ def _write(series: "list[pd.DataFrame]", spread: "list[np.ndarray]", raw_dir: pa
 
     from testbed.core.raw_files import write_table
     interval_us = context.options.interval_us
-    low_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
-    high_us = np.append(low_us[1:], np.nan)
     names = [link.name for link in _bottlenecks(context)]
     tables, histograms = [], []
     for name, table, packets in zip(names, series, spread):
@@ -258,11 +268,33 @@ def _write(series: "list[pd.DataFrame]", spread: "list[np.ndarray]", raw_dir: pa
             "min_us": table["min"] / 1000.0, "max_us": table["max"] / 1000.0,
             # no event tells of these
             "dropped_us": table["dropped"] / 1000.0 if "dropped" in table else np.nan}))
-        filled = np.flatnonzero(packets)
-        histograms.append(pd.DataFrame({"link": name, "low_us": low_us[filled].round(3),
-                                        "high_us": high_us[filled].round(3), "packets": packets[filled]}))
+        histograms.append(_histogram(packets, link=name))
     write_table(pd.concat(tables).sort_values(["t_us", "link"], kind="stable"), raw_dir, "sojourn")
     write_table(pd.concat(histograms), raw_dir, "sojourn_hist")
+
+
+def _write_codepoints(spreads: "list[np.ndarray]", raw_dir: pathlib.Path, context: "Context[Options]") -> None:
+    """The histograms of the queues that may mark, by codepoint; no table if there is no such queue."""
+    import pandas as pd
+
+    from testbed.core.raw_files import write_table
+    links = _bottlenecks(context)
+    marking = _marking(links)
+    if marking:
+        write_table(pd.concat([_histogram(packets, link=link.name, codepoint=codepoint)
+                               for link, spread in zip(links, spreads) if link in marking
+                               for codepoint, packets in zip(_CODEPOINTS, spread)]), raw_dir, "sojourn_codepoints")
+
+
+def _histogram(packets: "np.ndarray", **about: str) -> "pd.DataFrame":
+    """The bins that have packets; about: columns before them."""
+    import numpy as np
+    import pandas as pd
+    low_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
+    high_us = np.append(low_us[1:], np.nan)
+    filled = np.flatnonzero(packets)
+    return pd.DataFrame({**about, "low_us": low_us[filled].round(3), "high_us": high_us[filled].round(3),
+                         "packets": packets[filled]})
 
 
 def _summed(bins: "np.ndarray", sojourn_ns: "np.ndarray") -> "pd.DataFrame":

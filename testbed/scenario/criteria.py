@@ -10,7 +10,8 @@ A suite names their folder (`criteria: rfc9743`) and has their thresholds. A fil
     pairs: yes                          the candidate runs beside each reference, in both seats; else alone
     tests: [{name: delay, label: ..., metric: queueing_delay_mean, scope: right_to_left, of: value, better: lower}]
 
-or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm or share (testbed/core/assessed.py).
+or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm, share or beside
+(testbed/core/assessed.py).
 With `every_seed: yes` a mean does not meet a threshold while a single seed fails it (analysis/compare/assessment.py).
 The suite has for each test
 
@@ -75,7 +76,7 @@ class Criterion(Part):
         if len({one.name for one in self.tests}) < len(self.tests):
             raise FieldError("tests", "two have the same name")
         for place, test in enumerate(self.tests, start=1):
-            if (test.of in (assessed.HARM, assessed.SHARE)) > self.in_pairs:
+            if (test.of in assessed.OF_SEATS) > self.in_pairs:
                 raise FieldError(f"tests.{place}.of", f"{test.of} needs pairs: yes")
             if (test.scope == assessed.SEAT) > self.in_pairs:
                 raise FieldError(f"tests.{place}.scope", "a seat needs pairs: yes")

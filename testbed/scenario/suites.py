@@ -9,6 +9,7 @@ parts are all scenarios.
     baseline: sack                      what the congestion controls under test are compared with
     ccas: [cubic]                       those, unless --cca names others
     seeds: 3
+    kernel: newest                      what --kernel is, unless it is given
     quick: {seeds: 3}
     deviations: [{what: ..., why: ...}]         of all parts
     parts:                              in the order of the report
@@ -29,8 +30,9 @@ parts are all scenarios.
 
 Instead of `parts`, `results: FOLDER` names a folder beside the file: each published result in it
 (testbed/scenario/published.py) is a part, and its runs are compared with what was published. Likewise
-`criteria: FOLDER` names criteria (testbed/scenario/criteria.py), of which candidates are assessed `against` references,
-with `thresholds`. `cases: FOLDER` names test cases of a draft (analysis/cases), each of which runs on the paths of a
+`criteria: FOLDER` names criteria (testbed/scenario/criteria.py), of which a candidate (--cca, or the one of `ccas`) is
+assessed `against` references, with `thresholds`. `cases: FOLDER` names test cases of a draft (analysis/cases), each of
+which runs on the paths of a
 
     grid: {rates: [10 Mbit/s], rtts: [1 ms, 100 ms], most_bdp: 20 MB}
 
@@ -89,6 +91,7 @@ class Suite:
     baseline: str = fields.word(default="")
     ccas: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=100)
     seeds: int | None = count(default=None)
+    kernel: str = fields.word(default="")
     quick: QuickSuite = fields.section(QuickSuite, default={})
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=MOST_PARTS)
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), default=(), least=1, most=MOST_PARTS)
@@ -112,6 +115,8 @@ class Suite:
             raise FieldError("grid", "cases and grid belong together")
         if bool(self.against) != bool(self.criteria):
             raise FieldError("against", "criteria and against belong together")
+        if self.criteria and len(self.ccas) > 1:
+            raise FieldError("ccas", "one congestion control, which is assessed, expected")
         for name in ("source", "ccas", "seeds"):
             if self.baseline and not getattr(self, name):
                 raise FieldError(name, "is missing: a suite with a baseline needs it")
@@ -228,4 +233,4 @@ def _criteria(folder: pathlib.Path, suite: Suite, file: YamlFile) -> list[Part]:
     for key in suite.thresholds:
         if key not in tests:
             raise file.error(f"thresholds.{key}", f"no such test; {guesses.alternatives(key, sorted(tests))}")
-    return sorted(found, key=lambda one: [int(word) for word in one.section.split(".") if word.isdigit()])
+    return sorted(found, key=lambda one: [int(number) for number in re.findall(r"\d+", one.section)])

@@ -124,6 +124,11 @@ class Queue(abc.ABC):
         """What holds of a queue with these options."""
         return dataclasses.replace(cls.TRAITS, marks=cls.TRAITS.marks or bool(options.get("ecn")))
 
+    @classmethod
+    def l4s_codepoints(cls, options: Options) -> frozenset[str]:
+        """ECN codepoints of the packets that count as L4S traffic: ect1, or what a queue for them takes."""
+        return frozenset({"ect1"})
+
     # -- what tc and netlink are told ----------------------------------------------------------------
 
     @classmethod

@@ -42,6 +42,12 @@ class DualPi2(InPackets):
     KERNEL_FEATURE: ClassVar[str] = "dualpi2"
 
     @classmethod
+    def l4s_codepoints(cls, options: Options) -> frozenset[str]:
+        found = {"ect1", "ect0", "ce"} if options.get("classify") == "any_ect" else {"ect1", "ce"}
+        # there it marks before the packet counts as queued: a mark says nothing of the queue
+        return frozenset(found - {"ce"} if options.get("drop_at") == "enqueue" else found)
+
+    @classmethod
     def netlink_options(cls, options: Options) -> bytes:
         return b"".join(attribute(number, struct.pack(f"={form}", _number(name, options[name])))
                         for name in options for number, form, _ in (_ATTRIBUTES[name],))

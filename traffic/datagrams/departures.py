@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         payload_bytes: int
         start_us: int
         stop_us: int
+        ecn: NotRequired[int]
 
 #: an order's "gaps"
 EXPONENTIAL, UNIFORM = "exponential", "uniform"

@@ -26,6 +26,8 @@ FIRST_PORT = 7000
 _LEAST_HEADER_BYTES = 28
 #: a sender's socket has room for more than so many packets (program.py), of whatever size
 _NEVER_FULL_PACKETS = 50_000
+#: ECN codepoints that a sender may use, as in the IP header (RFC 3168, RFC 9331)
+CODEPOINTS = {"not_ect": 0, "ect0": 2, "ect1": 1}
 
 
 def packet_field(default: _Default) -> int | _Default:
@@ -113,17 +115,19 @@ def seed(component: Component, place: int) -> str:
 
 
 def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[int, int],
-             timing: Mapping[int, "Instants"], context: Context) -> list[Program]:
+             timing: Mapping[int, "Instants"], context: Context, ecn: int = 0) -> list[Program]:
     """One job file per host that sends or receives.
 
-    packet_bytes: {flow: size of its IP packets}; timing: {flow: what its order says of the packets' instants}.
+    packet_bytes: {flow: size of its IP packets}; timing: {flow: what its order says of the packets' instants};
+    ecn: codepoint of all packets.
     """
     jobs: dict[str, dict[str, list[dict[str, object]]]] = {}
     for flow in flows:
         order: dict[str, object] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport,
                                     "payload_bytes": packet_bytes[flow.flow] - ip.udp_header_bytes(flow.dst)}
         jobs.setdefault(flow.sender, {"send": [], "receive": []})["send"].append(
-            {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **timing[flow.flow]})
+            {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **({"ecn": ecn} if ecn else {}),
+             **timing[flow.flow]})
         jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(
             {**order, "packets_per_s": 1e9 / timing[flow.flow]["gap_ns"]})
     # a sender whose socket is full makes its program wait, and with it whoever else that is for

@@ -4,9 +4,10 @@
     python3 -m traffic.datagrams.program JOB.json
     python3 -m traffic.datagrams.program NODE DESCRIPTOR JOB.json NODE DESCRIPTOR JOB.json ...
 
-job: {"send": [{flow, address, port, payload_bytes, and when packets leave (departures.py)}], "receive": [{flow,
-address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet begins with its number, by which the
-receiver knows what is missing, and with the instant at which it was due, from which its delay is counted.
+job: {"send": [{flow, address, port, payload_bytes, ecn (a codepoint, if not 0), and when packets leave
+(departures.py)}], "receive": [{flow, address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet
+begins with its number, by which the receiver knows what is missing, and with the instant at which it was due, from
+which its delay is counted.
 """
 from __future__ import annotations
 
@@ -108,6 +109,11 @@ class _Sender:
         self._header_bytes = ip.udp_header_bytes(order["address"])
         self._socket = socket.socket(ip.family(order["address"]), socket.SOCK_DGRAM)
         _set_buffer(self._socket, _SO_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        if codepoint := order.get("ecn"):
+            if self._socket.family == socket.AF_INET6:
+                self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, codepoint)
+            else:
+                self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, codepoint)
         self._socket.connect((order["address"], order["port"]))
 
     def packets(self) -> Iterator[convoy.Leaving]:

@@ -4,7 +4,8 @@
  *
  * The same instants as the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue tell, without a record of
  * each (docs/explanation/speed.md). A packet is known by the address of its skb. What those waited that are dropped from inside a
- * queue (skb:kfree_skb) is summed up by itself.
+ * queue (skb:kfree_skb) is summed up by itself. Histograms may be kept apart by the ECN codepoint with which a packet
+ * entered.
  *
  * Write a struct order, then the least time of each bin of the histogram (u64, ns, ascending, the first 0), then
  * the ifindex of each device (u32), to begin (once per open). Read() gives a struct row for each interval of a
@@ -26,6 +27,8 @@
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
 #include <trace/events/net.h>
 #include <trace/events/qdisc.h>
 #include <trace/events/skb.h>
@@ -35,6 +38,7 @@
 #define MOST_BINS	0xffff
 #define MOST_ROWS	(1 << 24)
 #define HEAD_BITS	16
+#define CODEPOINTS	4
 
 /* times are ns */
 struct order {
@@ -46,6 +50,8 @@ struct order {
 	u32 bins;
 	u32 rows;		/* to keep until they are read */
 	u32 may_deny;		/* a queue may take a packet and say that it did not: net_dev_queue counts as enqueue */
+	u32 codepoints;		/* histograms of a device: 1, or CODEPOINTS */
+	u32 unused;
 };
 
 struct row {
@@ -56,7 +62,7 @@ struct row {
 	u64 most;
 	u64 dropped;		/* sum of the times of packets that were dropped after they had entered */
 	u32 number;		/* of the device, in the order in which they were written */
-	u32 of_histogram;
+	u32 of_histogram;	/* 0, or the codepoint + 1; 1 where codepoints are not kept apart */
 };
 
 #define QUEUE_SOJOURN_END	_IO('q', 3)
@@ -65,7 +71,8 @@ struct waiting {
 	struct waiting *next;
 	unsigned long packet;
 	u64 since;
-	unsigned int number;	/* of the device */
+	u16 number;		/* of the device */
+	u16 codepoint;		/* 0 where codepoints are not kept apart */
 };
 
 /* memory for packets that wait, taken as it is needed */
@@ -136,6 +143,19 @@ static struct waiting *take_unused(void)
 	return one;
 }
 
+static u16 codepoint_of(const struct sk_buff *skb)
+{
+	if (order.codepoints == 1)
+		return 0;
+	switch (skb_protocol(skb, true)) {
+	case htons(ETH_P_IP):
+		return ipv4_get_dsfield(ip_hdr(skb)) & INET_ECN_MASK;
+	case htons(ETH_P_IPV6):
+		return ipv6_get_dsfield(ipv6_hdr(skb)) & INET_ECN_MASK;
+	}
+	return INET_ECN_NOT_ECT;
+}
+
 static void enters(const struct sk_buff *skb, unsigned int number)
 {
 	struct waiting **at, *one;
@@ -152,6 +172,7 @@ static void enters(const struct sk_buff *skb, unsigned int number)
 		}
 		one->since = ktime_get_mono_fast_ns();
 		one->number = number;
+		one->codepoint = codepoint_of(skb);
 	} else {
 		lost++;
 	}
@@ -189,10 +210,11 @@ static void end_row(struct counted *device)
 	device->row.packets = device->row.sum = 0;
 }
 
-static void count(struct counted *device, u64 now, u64 since, bool dropped)
+static void count(const struct waiting *one, u64 now, bool dropped)
 {
+	struct counted *device = &counts[one->number];
 	struct row *row = &device->row;
-	u64 time = now - since, left = now - order.zero;
+	u64 time = now - one->since, left = now - order.zero;
 
 	if ((s64)left < 0 || left >= order.until)
 		return;
@@ -210,7 +232,7 @@ static void count(struct counted *device, u64 now, u64 since, bool dropped)
 	row->sum += time;
 	row->packets++;
 	if (left >= order.measure_from)
-		device->histogram[bin_of(time)]++;
+		device->histogram[one->codepoint * order.bins + bin_of(time)]++;
 }
 
 static void leaves(const struct sk_buff *skb, bool dropped)
@@ -222,7 +244,7 @@ static void leaves(const struct sk_buff *skb, bool dropped)
 	at = find((unsigned long)skb);
 	one = *at;
 	if (one) {
-		count(&counts[one->number], ktime_get_mono_fast_ns(), one->since, dropped);
+		count(one, ktime_get_mono_fast_ns(), dropped);
 		*at = one->next;
 		one->next = unused;
 		unused = one;
@@ -254,7 +276,10 @@ static void on_dequeue(void *data, struct Qdisc *qdisc, const struct netdev_queu
 }
 
 /* any packet, also one that never was in a queue of ours */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason,
+		    const struct sock *sk)
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason, struct sock *sk)
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 17, 0)
 static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason)
@@ -357,7 +382,7 @@ static int allocate(void)
 		return -ENOMEM;
 	for (i = 0; i < order.devices; i++) {
 		counts[i].row.number = i;
-		counts[i].histogram = kvcalloc(order.bins, sizeof(u64), GFP_KERNEL);
+		counts[i].histogram = kvcalloc(order.codepoints * order.bins, sizeof(u64), GFP_KERNEL);
 		if (!counts[i].histogram)
 			return -ENOMEM;
 	}
@@ -374,6 +399,7 @@ static int begin(const char __user *from, size_t length)
 		return -EINVAL;
 	if (!order.interval || !order.devices || order.devices > MOST_DEVICES || !order.bins || order.bins > MOST_BINS ||
 	    !order.rows || order.rows > MOST_ROWS || order.until > S64_MAX / 4 || order.interval > S64_MAX / 4 ||
+	    (order.codepoints != 1 && order.codepoints != CODEPOINTS) ||
 	    length != sizeof(order) + order.bins * sizeof(u64) + order.devices * sizeof(u32))
 		return -EINVAL;
 	from += sizeof(order);
@@ -427,15 +453,17 @@ static ssize_t queue_sojourn_write(struct file *file, const char __user *from, s
 /* the next row of a histogram; false after the last */
 static bool next_of_histogram(struct row *row)
 {
-	for (; shown < (size_t)order.devices * order.bins; shown++) {
-		u64 packets = counts[shown / order.bins].histogram[shown % order.bins];
+	size_t of_device = order.codepoints * order.bins;
+
+	for (; shown < order.devices * of_device; shown++) {
+		u64 packets = counts[shown / of_device].histogram[shown % of_device];
 
 		if (packets) {
 			*row = (struct row) {
 				.place = shown % order.bins,
 				.packets = packets,
-				.number = shown / order.bins,
-				.of_histogram = 1,
+				.number = shown / of_device,
+				.of_histogram = 1 + shown % of_device / order.bins,
 			};
 			shown++;
 			return true;

@@ -82,6 +82,13 @@ def test_harm_is_what_a_reference_loses_in_both_seats():
     assert assessment._harm(seats(cubic=(10, 8), mine_cubic=(16, 2)), "mine", "cubic") == [], "one seat is not enough"
 
 
+def test_beside_is_the_value_of_the_runs_of_both_seats():
+    test = HARM._replace(of="beside")
+    found = assessment._beside(seats(test, mine_cubic=(16, 2), cubic_mine=(4, 14)), "mine", "cubic")
+    assert [(one.seed, one.value, one.seats) for one in found] == [(1, 15, [16, 14]), (2, 7.5, [8, 7])]
+    assert assessment._beside(seats(test, mine_cubic=(16, 2)), "mine", "cubic") == [], "one seat is not enough"
+
+
 def criterion(**fields):
     about = Criterion("bloat", "Bufferbloat", "5.1.2", "SHOULD", "No long queues.", "", [DELAY], [("one", "why")])
     return about._replace(**fields)

@@ -50,6 +50,17 @@ def test_a_test_may_ask_for_every_seed(written):
     assert not part.about().tests[0].every_seed
 
 
+def test_a_suite_may_name_the_candidate_and_the_kernel(capsys, tmp_path, monkeypatch, written):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    path = written(SUITE + "ccas: [vegas]\nkernel: 6.1\n")
+    for words, candidate, kernel in (([], "vegas", "6.1"),
+                                     (["--cca", "bbr", "--kernel", "6.12"], "bbr", "6.12")):
+        assert cli.main(["suite", "list", str(path), "--quick", *words]) == 0
+        line = capsys.readouterr().out.splitlines()[0]
+        assert f"--cca {candidate},reno,cubic," in line
+        assert line.count("--kernel") == 1 and f"--kernel {kernel} " in line
+
+
 def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, written):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
     assert cli.main(["assess", "--list", "--quick", "--criteria", str(written())]) == 0
@@ -63,7 +74,7 @@ def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, 
 @pytest.mark.parametrize("old, new, said", [
     ("pairs: yes", "pairs: no", "beside.yaml:7: tests.1.of: harm needs pairs: yes"),
     ("mean_throughput_l4", "mean_throughput", "beside.yaml:7: tests.1.metric: no such metric"),
-    ("of: harm", "of: pain", "beside.yaml:7: tests.1.of: one of value, ratio, harm, share expected"),
+    ("of: harm", "of: pain", "beside.yaml:7: tests.1.of: one of value, ratio, harm, share, beside expected"),
     ("section: 5.2.1\n", "", "section: is missing"),
     ("scenario: long-flows\n", "", "beside.yaml:1: scenario: either scenario or not_run expected"),
     ("name: harm", "name: pain", "few.yaml:4: thresholds: beside.pain of"),

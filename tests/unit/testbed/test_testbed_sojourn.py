@@ -17,8 +17,8 @@ from topologies.links.records import Link, Network
 T0 = 5_000_000_000
 LINKS = {
     "links": [
-        {"name": "left_to_right", "ifindex": 1001, "bottleneck": True},
-        {"name": "right_to_left", "ifindex": 1002, "bottleneck": True},
+        {"name": "left_to_right", "ifindex": 1001, "bottleneck": True, "queue": "pfifo"},
+        {"name": "right_to_left", "ifindex": 1002, "bottleneck": True, "queue": "pfifo"},
         {"name": "n1_to_r1", "ifindex": 0, "bottleneck": False},
     ]
 }
@@ -229,7 +229,7 @@ def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
     (tmp_path / "lost").write_text("3\n")
     monkeypatch.setattr(sojourn, "_LOG", str(tmp_path / "device"))
     monkeypatch.setattr(sojourn, "_PARAMETERS", str(tmp_path))
-    links = [Link({**link, "queue": "pfifo", "queue_options": {}}) for link in LINKS["links"] if link["bottleneck"]]
+    links = [Link({**link, "queue_options": {}}) for link in LINKS["links"] if link["bottleneck"]]
     sampler = sojourn.recorder(links, str(tmp_path))
     sampler.open()
     sampler.sample(0)
@@ -271,6 +271,28 @@ def test_what_the_module_counts_gives_the_same_tables(tmp_path, packets):
         counted.drop(columns="dropped_us"))
 
 
+def test_queues_that_may_mark_have_histograms_by_codepoint(tmp_path):
+    """Two packets with ECT(1) and one without ECN in the second queue, which may mark; the first may not."""
+    def row(codepoint, bin_, packets, number):
+        return struct.pack("=6Q2I", bin_, packets, 0, 0, 0, 0, number, 1 + codepoint)
+    links = [{**LINKS["links"][0]}, {**LINKS["links"][1], "queue": "codel", "queue_options": {"ecn": True}}]
+    (tmp_path / "sojourn.counts").write_bytes(
+        row(0, 5, 4, 0) + row(1, 5, 2, 1) + row(0, 7, 1, 1) + row(3, 7, 3, 1))
+    sojourn.collect(tmp_path, tmp_path, context(sojourn, {"links": links}, t0_ns=T0))
+    table = pd.read_csv(tmp_path / "sojourn_codepoints.csv.gz")
+    assert list(table[["link", "codepoint", "packets"]].itertuples(index=False, name=None)) == [
+        ("right_to_left", "not_ect", 1), ("right_to_left", "ect1", 2), ("right_to_left", "ce", 3)]
+    together = pd.read_csv(tmp_path / "sojourn_hist.csv.gz")
+    assert list(together[["link", "packets"]].itertuples(index=False, name=None)) == [
+        ("left_to_right", 4), ("right_to_left", 2), ("right_to_left", 4)]
+
+
+def test_no_table_by_codepoint_where_no_queue_may_mark(tmp_path):
+    (tmp_path / "sojourn.counts").write_bytes(b"")
+    sojourn.collect(tmp_path, tmp_path, context(sojourn, LINKS, t0_ns=T0))
+    assert not (tmp_path / "sojourn_codepoints.csv.gz").exists()
+
+
 def test_the_bins_are_those_of_a_decimal_logarithm():
     edges_ns = sojourn.bin_edges_ns()
     assert edges_ns[:3] == [0, 1000, 1003] and edges_ns[-1] == 10**12 and len(edges_ns) == 9002
@@ -299,9 +321,9 @@ def test_what_the_module_counts_is_copied(tmp_path, monkeypatch):
     assert sampler.close() == {"lost_events": 3} and ended == [(99, 0x7103)]
     assert (tmp_path / "sojourn.counts").read_bytes() == rows
     order, = orders
-    # rows for what two seconds have, of two devices whose queue may deny that it took a packet
-    assert struct.unpack_from("=4Q4I", order) == (T0, 5_000_000, 2 * 10**9, 3 * 10**9, 2, 9002, 804, True)
-    assert struct.unpack("=9002Q2I", order[48:]) == (*sojourn.bin_edges_ns(), 1001, 1002)
+    # rows for what two seconds have, of two devices whose queue may deny that it took a packet, and may mark
+    assert struct.unpack_from("=4Q6I", order) == (T0, 5_000_000, 2 * 10**9, 3 * 10**9, 2, 9002, 804, True, 4, 0)
+    assert struct.unpack("=9002Q2I", order[56:]) == (*sojourn.bin_edges_ns(), 1001, 1002)
 
 
 _STEP = st.tuples(st.integers(0, 3), st.sampled_from("eedo"), st.integers(1, 6), st.sampled_from([1001, 1002]))

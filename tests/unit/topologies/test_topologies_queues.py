@@ -216,6 +216,13 @@ def test_dualpi2_is_made_by_netlink():
     assert tc_messages.queue(7, other) == []
 
 
+@pytest.mark.parametrize("options, codepoints", [
+    ({}, {"ect1", "ce"}), ({"classify": "any_ect"}, {"ect0", "ect1", "ce"}), ({"drop_at": "enqueue"}, {"ect1"})])
+def test_dualpi2_says_which_packets_are_l4s(options, codepoints):
+    assert queues.kind("dualpi2").l4s_codepoints(options) == codepoints
+    assert queues.kind("codel").l4s_codepoints({"ecn": True}) == {"ect1"}
+
+
 def raw_attributes(data, at):
     """(kind with its flags, offset, length) of netlink attributes."""
     while at < len(data):

@@ -43,6 +43,13 @@ def test_jobs(context, jobs):
     assert receiving["drained_us"] == 10_000_000 + 1_000_000 + 4000 + sum(queues_us[name] for name in flow["hops"])
 
 
+@pytest.mark.parametrize("word, codepoint", [("not_ect", None), ("ect0", 2), ("ect1", 1)])
+def test_senders_are_told_the_codepoint(context, jobs, word, codepoint):
+    workload = traffic.prepare([{**CBR, "ecn": word}], [variant("cubic")], context)
+    orders = [order for _, _, job in jobs(workload) for order in job["send"]]
+    assert [order.get("ecn") for order in orders] == [codepoint]
+
+
 @pytest.mark.parametrize("limits, threads", [
     ({"limit_packets": 50_000, "limit_bytes": None}, 1), ({"limit_packets": 50_001, "limit_bytes": None}, 0),
     ({"limit_packets": None, "limit_bytes": 28 * 50_000}, 1), ({"limit_packets": None, "limit_bytes": 10**7}, 0),

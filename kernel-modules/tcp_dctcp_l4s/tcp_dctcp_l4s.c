@@ -23,18 +23,16 @@
 #include <net/inet_ecn.h>
 #include <net/tcp.h>
 
-/* alpha of 1: all packets are marked */
-#define ALL		(1U << 20)
+/* alpha of 1, all packets are marked: 2^20 */
+#define ALL		1048576U
 /* a round trip weighs 1 / 16 */
 #define WEIGHT_SHIFT	4
 
 #ifdef TCP_CONG_ECT_1_NEGOTIATION
 #define FLAGS	(TCP_CONG_NEEDS_ECN | TCP_CONG_NEEDS_ACCECN | \
 		 TCP_CONG_ECT_1_NEGOTIATION)
-#define has_accurate_ecn(sk)	tcp_ecn_mode_accecn(tcp_sk(sk))
 #else
 #define FLAGS	0
-#define has_accurate_ecn(sk)	false
 #endif
 
 struct dctcp_l4s {
@@ -134,6 +132,15 @@ static void begin_round(const struct tcp_sock *tp, struct dctcp_l4s *ca)
 	ca->round_end = tp->snd_nxt;
 	ca->delivered = tp->delivered;
 	ca->delivered_ce = tp->delivered_ce;
+}
+
+static bool has_accurate_ecn(const struct sock *sk)
+{
+#ifdef TCP_CONG_ECT_1_NEGOTIATION
+	return tcp_ecn_mode_accecn(tcp_sk(sk));
+#else
+	return false;
+#endif
 }
 
 static struct tcp_congestion_ops dctcp_l4s_reno;

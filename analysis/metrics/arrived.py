@@ -9,6 +9,8 @@ from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Run
 
+#: links of hosts are sampled so often only where somebody wants to know this
+_OFTEN_US = 20_000
 UNITS = {"arrived_rate_l2": "Mbit/s"}
 WINDOWED = {"arrived_rate_l2"}
 SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
@@ -16,11 +18,12 @@ SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
 
 def compute(run: Run) -> list[Metric]:
     """Bytes of layer 2 that the last link carried / the time, both of the part of the measurement interval between the
-    flow's start and its stop, for each flow of a run with programs that has this link for itself.
+    flow's start and its stop, for each flow that has this link for itself. In runs with programs, or whose links of
+    hosts are sampled every 20 ms or more often.
 
     With headers, retransmissions and acknowledgements of other flows' data, the same for QUIC and for TCP.
     """
-    if not any(flow.transport == "program" for flow in run.flows):
+    if not any(flow.transport == "program" for flow in run.flows) and _sampled_us(run) > _OFTEN_US:
         return []
     last = [flow.hops[-1] for flow in run.flows]
     found = []
@@ -32,3 +35,10 @@ def compute(run: Run) -> list[Metric]:
             found.append(Metric("arrived_rate_l2", f"flow_{flow.flow}", "Mbit/s",
                                 float(series.throughput_mbps(samples, edges)[0])))
     return found
+
+
+def _sampled_us(run: Run) -> float:
+    """Time between two samples of links that are no bottlenecks."""
+    options = run.scenario.probes.get("queue") or {}
+    asked = options.get("edge_interval_us")
+    return float(asked) if isinstance(asked, int) else float("inf")

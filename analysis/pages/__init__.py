@@ -6,12 +6,14 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import jinja2
 
@@ -92,6 +94,15 @@ def put_in_place(building: Path, target: Path) -> None:
         os.rename(target, old)
     os.rename(building, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def report(name: str) -> ModuleType:
+    """The module that makes a suite's page of this name; AnalysisError if there is none."""
+    try:
+        return importlib.import_module(f"{__name__}.{name.replace('-', '_')}_report")
+    except ModuleNotFoundError:
+        known = sorted(path.name.removesuffix("_report.py") for path in Path(__file__).parent.glob("*_report.py"))
+        raise AnalysisError(f"no page {name!r}; there are: {', '.join(known)}") from None
 
 
 @contextlib.contextmanager

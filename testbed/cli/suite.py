@@ -31,7 +31,7 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from testbed import engines
 from testbed.cli import _cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
@@ -43,6 +43,9 @@ from testbed.core.units import show_duration
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, criteria, published, scenario, suite_parts, suites
+
+if TYPE_CHECKING:
+    from analysis.compare.published import Runs
 
 HELP = "run a list of scenarios: all, studies, an evaluation suite"
 GROUP = "Run experiments"
@@ -185,7 +188,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
-            if not suite.baseline and not suite.results and not suite.criteria:
+            if not (suite.baseline or suite.results or suite.criteria or suite.page):
                 return run.main(asked)
             done[step.part.name] = Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
             return run.conclude(asked, done[step.part.name])
@@ -198,6 +201,8 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
         _report(store, suite, chosen, steps, done, problems, subjects, arguments)
     if suite.results:
         _report_published(store, suite, chosen, done, problems, arguments)
+    if suite.page:
+        _report_page(store, suite, chosen, done, problems, arguments)
     if suite.criteria:
         _report_criteria(store, suite, chosen, done, problems, arguments, command)
     print(f"all reports: {_overview.build(store.results, problems)}")
@@ -378,6 +383,14 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part
     print(f"suite: {page}")
 
 
+def _runs_of(store: Store, done: dict[str, Done], problems: dict[str, str], name: str) -> "Runs":
+    """What was run of a part, for a page."""
+    from analysis.compare.published import Runs
+    one = done.get(name)
+    return Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
+        Runs(None, (), problems.get(name, "not run"))
+
+
 def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
                       problems: dict[str, str], arguments: argparse.Namespace) -> None:
     """The page that lays results beside what was published."""
@@ -385,10 +398,7 @@ def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_
     from analysis.pages import published_report
     short = bool(arguments.version)
 
-    def runs(name: str) -> beside.Runs:
-        one = done.get(name)
-        return beside.Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
-            beside.Runs(None, (), problems.get(name, "not run"))
+    runs = functools.partial(_runs_of, store, done, problems)
     found = [beside.Judged(part.about(), part.asked(short), runs(part.name), {
         name: runs(switched.name) for name, switched in part.switched(short).items()})
         for part in chosen if isinstance(part, published.Result)]
@@ -398,18 +408,27 @@ def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_
     print(f"suite: {page}")
 
 
+def _report_page(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
+                 problems: dict[str, str], arguments: argparse.Namespace) -> None:
+    """The page on which the suite lays out its parts."""
+    from analysis import pages
+    runs = functools.partial(_runs_of, store, done, problems)
+    page, sentences = pages.report(suite.page).write(
+        {part.name: runs(part.name) for part in chosen}, store.results / _folder(suite, "", [], arguments), suite.title,
+        suite.description, _command(arguments), bool(arguments.version))
+    for line in sentences:
+        print(line)
+    print(f"suite: {page}")
+
+
 def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
                      problems: dict[str, str], arguments: argparse.Namespace, command: Sequence[str]) -> None:
     """The page that says which criteria a candidate meets."""
     from analysis.compare import assessment
-    from analysis.compare.published import Runs
     from analysis.pages import assessment_report
     candidate, = _candidate(arguments)
 
-    def runs(name: str) -> Runs:
-        one = done.get(name)
-        return Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
-            Runs(None, (), problems.get(name, "not run"))
+    runs = functools.partial(_runs_of, store, done, problems)
     name = next((one.subjects[0] for one in done.values() if one.subjects), candidate.name)
     references = [one.name for other in suite.against for one in ccas.parse(other)]
     found = [assessment.Assessed(part.about(), name, references, runs(part.name))

@@ -36,7 +36,8 @@ which runs on the paths of a
 
     grid: {rates: [10 Mbit/s], rtts: [1 ms, 100 ms], most_bdp: 20 MB}
 
-with `quick: {grid: ...}` in the short version.
+with `quick: {grid: ...}` in the short version. `page: NAME` lays the parts out on one page, which
+analysis/pages/NAME_report.py makes.
 
 In the values of `set`, {baseline} stands for the baseline. A parameter as run is either a field of the resolved
 scenario (`run`), or words (`text`). Everything is text until parsed; quantities are not converted.
@@ -96,6 +97,7 @@ class Suite:
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=MOST_PARTS)
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), default=(), least=1, most=MOST_PARTS)
     results: str = fields.word(default="", pattern=NAME_PATTERN, example="published")
+    page: str = fields.word(default="", pattern=NAME_PATTERN, example="stacks")
     criteria: str = fields.word(default="", pattern=NAME_PATTERN, example="rfc9743")
     cases: str = fields.word(default="", pattern=NAME_PATTERN, example="bbr")
     grid: Grid | None = fields.section(Grid, default=None)
@@ -108,6 +110,8 @@ class Suite:
     def __post_init__(self) -> None:
         if sum(map(bool, (self.parts, self.results, self.criteria, self.cases))) != 1 and not self.name:
             raise FieldError("parts", "one of parts, results, criteria and cases expected")
+        if self.page and (self.baseline or not self.parts):
+            raise FieldError("page", "only with parts, and without a baseline")
         if self.baseline and (self.results or self.criteria or self.cases):
             raise FieldError("baseline", "published results are compared with what was published" if self.results else
                              "criteria have `against`" if self.criteria else "cases have no baseline")

@@ -96,7 +96,7 @@ def put_in_place(building: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def report(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     """The module that makes a suite's page of this name; AnalysisError if there is none."""
     try:
         return importlib.import_module(f"{__name__}.{name.replace('-', '_')}_report")

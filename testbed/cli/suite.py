@@ -413,7 +413,7 @@ def _report_page(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts
     """The page on which the suite lays out its parts."""
     from analysis import pages
     runs = functools.partial(_runs_of, store, done, problems)
-    page, sentences = pages.report(suite.page).write(
+    page, sentences = pages.module_of(suite.page).write(
         {part.name: runs(part.name) for part in chosen}, store.results / _folder(suite, "", [], arguments), suite.title,
         suite.description, _command(arguments), bool(arguments.version))
     for line in sentences:

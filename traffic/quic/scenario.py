@@ -186,6 +186,7 @@ def _tables(components: list[records.Component], workload: records.Workload, con
 
 def _last_word(path: pathlib.Path) -> dict[str, int]:
     """{received_bytes or sent_bytes: of the connection} as a program printed it; {} if it did not."""
+    found: dict[str, int] = {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
@@ -193,6 +194,6 @@ def _last_word(path: pathlib.Path) -> dict[str, int]:
             except (ValueError, RecursionError):
                 continue
             if isinstance(said, dict):
-                return {name: count for name in ("received_bytes", "sent_bytes")
-                        if isinstance(count := said.get(name), int) and 0 <= count < 1 << 60}
-    return {}
+                found |= {name: count for name in ("received_bytes", "sent_bytes")
+                          if isinstance(count := said.get(name), int) and 0 <= count < 1 << 60}
+    return found

@@ -13,9 +13,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -29,9 +31,7 @@ const (
 	// larger than any bandwidth-delay product, so that only congestion control limits the sender
 	windowBytes = 64 << 20
 	chunkBytes  = 64 << 10
-	// what says that the sender closes can be lost
-	idle  = 5 * time.Second
-	usage = "receive --address A --port P --certificate FILE --key FILE | " +
+	usage       = "receive --address A --port P --certificate FILE --key FILE | " +
 		"send --address A --port P --cca reno (--bytes N | --seconds S) --qlog FILE"
 )
 
@@ -86,7 +86,6 @@ func config() *quic.Config {
 		MaxStreamReceiveWindow:         windowBytes,
 		InitialConnectionReceiveWindow: windowBytes,
 		MaxConnectionReceiveWindow:     windowBytes,
-		MaxIdleTimeout:                 idle,
 	}
 }
 
@@ -100,24 +99,40 @@ func receive(address, certificate, key string) error {
 	if err != nil {
 		return err
 	}
+	until, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var received counter
 	for {
-		connection, err := listener.Accept(context.Background())
+		connection, err := listener.Accept(until)
+		if until.Err() != nil {
+			break
+		}
 		if err != nil {
 			return err
 		}
-		go func() {
-			received := int64(0)
-			for {
-				stream, err := connection.AcceptUniStream(context.Background())
-				if err != nil {
-					break
-				}
-				count, _ := io.Copy(io.Discard, stream) // to its end, or to that of its connection
-				received += count
-			}
-			fmt.Printf("{\"received_bytes\": %d}\n", received)
-		}()
+		go drain(connection, &received)
 	}
+	fmt.Printf("{\"received_bytes\": %d}\n", received.Load())
+	return nil
+}
+
+// Read all streams of a connection to their ends.
+func drain(connection *quic.Conn, received *counter) {
+	for {
+		stream, err := connection.AcceptUniStream(context.Background())
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(received, stream)
+	}
+}
+
+// Counts what is written, and discards it.
+type counter struct{ atomic.Int64 }
+
+func (one *counter) Write(data []byte) (int, error) {
+	one.Add(int64(len(data)))
+	return len(data), nil
 }
 
 func send(address string, bytes int64, seconds float64, qlogFile string) error {

@@ -6,15 +6,17 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::net::{IpAddr, SocketAddr};
 use std::process::exit;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use noq::{ClientConfig, ConnectionId, Endpoint, QlogConfig, QlogFactory, Side, RecvStream, ServerConfig, TransportConfig, VarInt};
+use noq::{ClientConfig, ConnectionId, Endpoint, Incoming, QlogConfig, QlogFactory, Side, ServerConfig, TransportConfig, VarInt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
+use tokio::signal::unix::{signal, SignalKind};
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
@@ -22,7 +24,6 @@ const STACK: &str = "noq 1.4.0";
 const ALPN: &[u8] = b"testbed";
 /// Larger than any bandwidth-delay product, so that only congestion control limits the sender.
 const WINDOW_BYTES: u32 = 64 << 20;
-const IDLE: Duration = Duration::from_secs(5);
 const CHUNK_BYTES: usize = 64 << 10;
 const USAGE: &str = "receive --address A --port P --certificate FILE --key FILE | \
                      send --address A --port P --cca NAME (--bytes N | --seconds S) --qlog FILE";
@@ -72,7 +73,8 @@ fn main() {
         _ => usage(&format!("{role:?} is neither receive nor send")),
     };
     if let Err(problem) = done {
-        eprintln!("{problem}");
+        let cause = problem.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        eprintln!("{problem}{cause}");
         exit(1)
     }
 }
@@ -96,30 +98,28 @@ async fn receive(options: &Options) -> Result<(), Problem> {
     let mut tls = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key)?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    let mut transport = transport();
-    transport.max_idle_timeout(Some(IDLE.try_into()?));        // what says that the sender closes can be lost
-    config.transport_config(Arc::new(transport));
+    config.transport_config(Arc::new(transport()));
     let endpoint = Endpoint::server(config, options.peer())?;
-    while let Some(incoming) = endpoint.accept().await {
-        tokio::spawn(async move {
-            let Ok(connection) = incoming.await else { return };
-            let mut received = 0;
-            while let Ok(stream) = connection.accept_uni().await {
-                received += drain(stream).await;
-            }
-            println!("{{\"received_bytes\": {received}}}");
-        });
+    let received = Arc::new(AtomicUsize::new(0));
+    let mut end = signal(SignalKind::terminate())?;
+    loop {
+        tokio::select! {
+            Some(incoming) = endpoint.accept() => { tokio::spawn(drain(incoming, received.clone())); }
+            _ = end.recv() => break,
+        }
     }
+    println!("{{\"received_bytes\": {}}}", received.load(Ordering::Relaxed));
     Ok(())
 }
 
-/// Read a stream to its end, or to that of its connection; returns how many bytes came.
-async fn drain(mut stream: RecvStream) -> usize {
-    let mut received = 0;
-    while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX).await {
-        received += chunk.len();
+/// Read all streams of a connection to their ends.
+async fn drain(incoming: Incoming, received: Arc<AtomicUsize>) {
+    let Ok(connection) = incoming.await else { return };
+    while let Ok(mut stream) = connection.accept_uni().await {
+        while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX).await {
+            received.fetch_add(chunk.len(), Ordering::Relaxed);
+        }
     }
-    received
 }
 
 fn congestion_control(name: &str) -> Arc<dyn ControllerFactory + Send + Sync> {

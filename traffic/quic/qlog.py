@@ -87,6 +87,9 @@ def _take(now: State, name: str, data: Mapping[str, object], unit_us: float) -> 
         for column, of in _TIMES.items():
             if (time := _number(data.get(of))) is not None and time * unit_us < _LARGEST:
                 now.values[column] = time * unit_us
+        # quiche has no event of a lost packet
+        if isinstance(lost := data.get("cf_lost_packets"), dict) and (total := _number(lost.get("total"))) is not None:
+            now.counts["lost_packets"] = int(total)
         return "congestion_window" in data
     elif name in _STATE:
         now.state = str(data.get("new", ""))[:40]

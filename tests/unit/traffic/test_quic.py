@@ -49,6 +49,11 @@ def test_every_form_gives_the_same(tmp_path, text):
     assert read(tmp_path, text) == read(tmp_path, lines())
 
 
+def test_losses_are_counted_by_quiche_itself(tmp_path):
+    events = [(1.0, "quic:recovery_metrics_updated", METRICS | {"cf_lost_packets": {"total": 17, "delta": 2}})]
+    assert read(tmp_path, lines(events))[0]["lost_packets"] == 17
+
+
 def test_round_trips_have_the_unit_of_the_stack(tmp_path):
     assert read(tmp_path, lines(), unit="s")[0]["srtt_us"] == 40_500_000
 

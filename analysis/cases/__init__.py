@@ -14,6 +14,7 @@ and, if need be,
     second(point, seen) settings of a second run in place of the first's: for what has to happen in a certain state,
                         whose time the first run tells. Runs are deterministic: until then the second is the first
     blind(point)        settings for a congestion control that does not tell its state, in place of the first's
+    by_gains(point, seen)   what version 1 shows, whose gains tell the state, where on_wire does not suffice
     on_wire(point, seen)    what can be said without the state; without it the case is open then
     MOMENT = "Drain"    the state whose time the figure shows; without it, all of the run
     SHARED = True       its settings are those of another case: nothing has to be run again

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run of a case shows: the model of the congestion control, if it tells, and samples of its socket."""
+"""What a run of a case shows: the model of the congestion control, if it tells it, its gains, and its socket."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ _NUMBERS = ("sport", "dport", "round", "full_bw_now", "full_bw_reached", "full_b
             "ca_state", "max_bw", "bw_shortterm", "bw", "rate", "min_rtt_us", "inflight_longterm", "inflight_shortterm",
             "extra_acked", "probe_rtt_cwnd", "pacing_gain", "cwnd_gain", "pacing_rate", "cwnd", "inflight", "bdp",
             "max_inflight", "up_rounds", "lost", "delivered")
+#: gains of the states of version 1, in 1/256: of pacing, of the window (net/ipv4/tcp_bbr.c). It also seems to cruise
+#: when it uses a rate of its long-term sampling
+_STATES_OF_GAINS = {(739, 739): "Startup", (88, 739): "Drain", (320, 512): "ProbeBW_UP", (192, 512): "ProbeBW_DOWN",
+                    (256, 512): "ProbeBW_CRUISE", (256, 256): "ProbeRTT"}
 _PROBE_BW = ("ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL", "ProbeBW_UP")
 
 
@@ -81,12 +85,14 @@ class Spell(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """model: a row for each event, None if the congestion control has no such event; wire: samples of the sender."""
+    """model: a row for each event, None if the congestion control has no such event; wire: samples of the sender;
+    gains: the state of version 1 at the same instants, None if the gains are not those of version 1."""
 
     model: pd.DataFrame | None
     wire: pd.DataFrame
     run: Path
     verdict: str
+    gains: pd.DataFrame | None = None
 
     @property
     def told(self) -> pd.DataFrame:
@@ -102,7 +108,8 @@ class Seen:
         return [one for one in self.spells(state) if one.left_why != "min_rtt_expired"]
 
     def _all(self) -> Iterator[Spell]:
-        model = self.told
+        model = self.gains if self.model is None else self.model
+        assert model is not None
         number = (model["state"] != model["state"].shift()).cumsum()
         groups = [rows for _, rows in model.groupby(number)]
         for rows, following in zip(groups, [*groups[1:], None]):
@@ -132,6 +139,17 @@ class Seen:
         """Samples of the socket."""
         return self.wire[(self.wire["t_us"] >= begin_us) & (self.wire["t_us"] < end_us)]
 
+    def in_flight(self, t_us: float) -> int:
+        """Packets, by the first sample of the socket that is not before this instant; the last one if there is none."""
+        later = self.wire[self.wire["t_us"] >= t_us]
+        row = (later if len(later) else self.wire.tail(1)).iloc[0]
+        return int(row["unacked"] - row["lost"] + row["retrans"])
+
+    def round_trips(self, begin_us: float, end_us: float) -> float:
+        """How many the smoothed round-trip time has room for between two instants."""
+        rows = self.between(begin_us, end_us)
+        return float((rows["t_us"].diff() / rows["srtt_us"]).sum())
+
     def goodput(self, begin_us: float, end_us: float) -> float:
         """Bytes per second that were acknowledged."""
         rows = self.between(begin_us, end_us)
@@ -155,7 +173,23 @@ def see(run: Path, verdict: str) -> Seen:
     """What a run folder has."""
     wire = pd.read_csv(run / "raw/tcp_info.csv.gz")
     wire = wire[(wire["dport"] == _RECEIVER_PORT) & (wire["state"] == "ESTAB")].reset_index(drop=True)
-    return Seen(_model(run / "raw/trace.csv.gz"), wire, run, verdict)
+    return Seen(_model(run / "raw/trace.csv.gz"), wire, run, verdict, _gains(run / "raw/bbr_info.csv.gz"))
+
+
+def _gains(path: Path) -> pd.DataFrame | None:
+    """None if there are none, or others than those of version 1."""
+    if not path.is_file():
+        return None
+    table = pd.read_csv(path)
+    # before its first ACK it has none
+    table = table[(table["dport"] == _RECEIVER_PORT) & (table["pacing_gain"] > 0)].reset_index(drop=True)
+    pairs = zip((table["pacing_gain"] * 256).round(), (table["cwnd_gain"] * 256).round())
+    states = [_STATES_OF_GAINS.get((int(pacing), int(window))) for pacing, window in pairs]
+    if not states or None in states:
+        return None
+    # it enters ProbeRTT for one reason only
+    why = ["min_rtt_expired" if state == "ProbeRTT" else "" for state in states]
+    return table[["t_us", "pacing_gain", "cwnd_gain", "bw_bps", "model_min_rtt_us"]].assign(state=states, why=why)
 
 
 def _model(path: Path) -> pd.DataFrame | None:

@@ -35,6 +35,8 @@ def draw(seen: Seen, point: Point, moment: str, folder: Path, name: str) -> None
                  "max_bw": rows["max_bw"] * 8e-6, "bw": rows["bw"] * 8e-6}
         volumes += [("Inflight(1.0)", "s", "Inflight(1.0)", 2), ("inflight_longterm", "s", "inflight_longterm", 3)]
         rates += [("max_bw", "s", "max_bw", 2), ("bw", "s", "bw", 4)]
+    shaded = seen.model is not None or seen.gains is not None
+    if shaded:
         for spell in seen.spells():
             first, last = spell.begin_us, spell.end_us or end_us
             if last < begin_us or first > end_us or len(body) > _MOST_SHADES:
@@ -47,7 +49,7 @@ def draw(seen: Seen, point: Point, moment: str, folder: Path, name: str) -> None
               f"textcolor rgb '#50565c' font ',10' front" for place, state in enumerate(_SHADES)]
     swatches = [f"set object {20 + place} rectangle at screen {0.08 + 0.13 * place:g}, screen 0.975 size screen 0.012, "
                 f"screen 0.025 fillcolor rgb '{shade}' fillstyle solid border rgb '#8a8a8a' front"
-                for place, shade in enumerate(_SHADES.values())] if seen.model is not None else []
+                for place, shade in enumerate(_SHADES.values())] if shaded else []
     payload = point.payload * 8e-6
     gnuplot.draw(folder, name, table, [
         "set multiplot layout 2,1 margins 0.08,0.985,0.1,0.93 spacing 0.05,0.05",
@@ -68,7 +70,7 @@ def _lines(name: str, curves: list[tuple[str, str, str, int]]) -> list[str]:
 
 def _span(seen: Seen, point: Point, moment: str) -> tuple[float, float]:
     last_us = float(seen.wire["t_us"].max())
-    if seen.model is None or not moment:
+    if seen.model is None and seen.gains is None or not moment:
         return 0.0, last_us
     spells = seen.spells(moment)
     if not spells:

@@ -16,6 +16,7 @@ from testbed.cli._experiment import Asked
 from testbed.core import guesses
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.progress import say
+from testbed.runs import campaign
 from testbed.runs.store import Store
 from testbed.scenario import ccas, suites
 
@@ -37,7 +38,7 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
     found = _chosen(cases.of_folder(suite.cases), arguments.only)
     if not found:
         raise UsageError(f"{suite.name}: cases: there are no cases {suite.cases!r} in analysis/cases")
-    for option in ("seeds", "baseline", "against", "engine", "jobs"):
+    for option in ("seeds", "baseline", "against", "engine"):
         if getattr(arguments, option) is not None:
             raise UsageError(f"--{option}: a case of {suite.name} is one run of one congestion control in a guest")
     if arguments.version == "smoke":
@@ -63,14 +64,13 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
     judged: list[Judged] = []
     total = len(words) * sum(not case.sensible(point) for case in found for point in points)
     for name, cca in zip(subjects, words):
-        for case in found:
-            for point in points:
-                if case.sensible(point):
-                    continue
-                one = bench.judge(case, point, cca, name)
-                judged.append(one)
-                say(f"{len(judged)} of {total}: case {case.NUMBER}, {name}, {point}: {one.word}"
-                    + "".join(f"; {finding.text}" for finding in one.findings if finding.word == cases.FAILED))
+        wanted = [(case, point) for case in found for point in points if not case.sensible(point)]
+        bench.run_ahead(wanted, cca)
+        for case, point in wanted:
+            one = bench.judge(case, point, cca, name)
+            judged.append(one)
+            say(f"{len(judged)} of {total}: case {case.NUMBER}, {name}, {point}: {one.word}"
+                + "".join(f"; {finding.text}" for finding in one.findings if finding.word == cases.FAILED))
     from analysis.pages import cases_report
     version = "-quick" if arguments.version else ""
     some = "-only-" + "-".join(str(case.NUMBER) for case in found) if arguments.only else ""
@@ -105,6 +105,8 @@ class _Bench:
                 findings = [cases.Finding(cases.OPEN, "the run is invalid")]
             elif seen.model is not None:
                 findings = case.judge(point, seen)
+            elif seen.gains is not None and hasattr(case, "by_gains"):
+                findings = case.by_gains(point, seen)
             elif hasattr(case, "on_wire"):
                 findings = case.on_wire(point, seen)
             else:
@@ -117,38 +119,76 @@ class _Bench:
         return Judged(case.NUMBER, name, point, cases.verdict(findings), findings, commands, seen, "",
                       getattr(case, "MOMENT", ""))
 
-    def _see(self, case: Module, point: Point, cca: str, commands: list[str]) -> Seen:
-        if not self._tells.get(cca, True):
-            return self._run(getattr(case, "blind", case.first)(point), cca, commands)
-        first = self._run(case.first(point), cca, commands)
-        if not self._tells[cca]:
-            return first if not hasattr(case, "blind") else self._run(case.blind(point), cca, commands)
-        if hasattr(case, "second"):
-            later = case.second(point, first)
-            if later is not None:
-                return self._run(later, cca, commands)
-        return first
+    def run_ahead(self, wanted: Sequence[tuple[Module, Point]], cca: str) -> None:
+        """Carry out the runs of these cases, as many at a time as --jobs says. `judge` finds them there, or says what
+        is wrong with one."""
+        from analysis.read.shapes import AnalysisError
+        if self._arguments.jobs == 1 or not wanted:
+            return
+        seconds = []
+        with contextlib.suppress(TestbedError, AnalysisError):
+            self._run(self._first(*wanted[0], cca), cca, [])    # whether it tells its state
+        if cca not in self._tells:
+            return
+        self._carry_out_all([self._words(self._first(case, point, cca), cca) for case, point in wanted])
+        for case, point in wanted:
+            with contextlib.suppress(TestbedError, AnalysisError, IndexError, KeyError, ValueError):
+                later = self._second(case, point, self._run(self._first(case, point, cca), cca, []), cca)
+                if later is not None:
+                    seconds.append(self._words(later, cca))
+        self._carry_out_all(seconds)
 
-    def _run(self, settings: Settings, cca: str, commands: list[str]) -> Seen:
-        """A run with these settings, or what is there of it already."""
-        from analysis.cases.evidence import see
+    def _see(self, case: Module, point: Point, cca: str, commands: list[str]) -> Seen:
+        settings = self._first(case, point, cca)
+        first = self._run(settings, cca, commands)
+        if self._first(case, point, cca) != settings:           # now it is known that it does not tell its state
+            return self._run(self._first(case, point, cca), cca, commands)
+        later = self._second(case, point, first, cca)
+        return first if later is None else self._run(later, cca, commands)
+
+    def _first(self, case: Module, point: Point, cca: str) -> Settings:
+        return getattr(case, "first" if self._tells.get(cca, True) else "blind", case.first)(point)
+
+    def _second(self, case: Module, point: Point, first: Seen, cca: str) -> Settings | None:
+        """None where the first run suffices."""
+        blind = not self._tells[cca] and (hasattr(case, "blind") or first.gains is None)
+        return None if blind or not hasattr(case, "second") else case.second(point, first)
+
+    def _words(self, settings: Settings, cca: str) -> list[str]:
+        """The command of a run, as far as what it records goes."""
         words = ["run", _SCENARIO, "--cca", cca, "--seeds", "1"]
         for field, value in settings:
             words += ["--set", f"{field}={value}"]
         words += _shared.engine_words(self._arguments, _shared.KERNEL_OPTIONS)
         if self._tells.get(cca, True):
-            try:
-                run = self._carry_out([*words, "--set", f"probes.trace.events={json.dumps([_EVENT])}"])
-                self._tells[cca] = True
-                words += ["--trace", _EVENT]
-            except TestbedError as problem:
-                if cca in self._tells or not any(text in str(problem) for text in _NO_EVENT):
-                    raise
-                self._tells[cca] = False
-        if not self._tells[cca]:
-            run = self._carry_out(words)
-        commands.append(shlex.join(["bin/testbed", *words]))
+            return [*words, "--set", f"probes.trace.events={json.dumps([_EVENT])}"]
+        return [*words, "--set", "probes.tcp_info.bbr=yes"]
+
+    def _run(self, settings: Settings, cca: str, commands: list[str]) -> Seen:
+        """A run with these settings, or what is there of it already."""
+        from analysis.cases.evidence import see
+        try:
+            run = self._carry_out(self._words(settings, cca))
+            self._tells.setdefault(cca, True)
+        except TestbedError as problem:
+            if cca in self._tells or not any(text in str(problem) for text in _NO_EVENT):
+                raise
+            self._tells[cca] = False
+            run = self._carry_out(self._words(settings, cca))
+        words = self._words(settings, cca)
+        commands.append(shlex.join(["bin/testbed", *([*words[:-2], "--trace", _EVENT] if self._tells[cca] else words)]))
         return see(run, str(json.loads((run / "verdict.json").read_text(encoding="utf-8"))["verdict"]))
+
+    def _carry_out_all(self, commands: Sequence[Sequence[str]]) -> None:
+        """Runs side by side. Of those that fail nothing is said here."""
+        if not commands:
+            return
+        asked = [Asked(_series.parsed(words)) for words in commands]
+        levels = _kernels.levels(asked[0].arguments)
+        store = Store(self._results)
+        with contextlib.redirect_stdout(io.StringIO()):
+            plans = [plan for one in asked for plan in one.plans(levels)]
+        campaign.carry_out(plans, asked[0].executor(levels[0].engine, store, self._arguments.jobs), store)
 
     def _carry_out(self, words: Sequence[str]) -> pathlib.Path:
         """The folder of the run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.cases import OPEN, Finding, passed_if
+from analysis.cases import NOTE, OPEN, Finding, passed_if
 from analysis.cases.evidence import Seen
 
 
@@ -36,3 +36,29 @@ def _before(model: pd.DataFrame, place: int) -> pd.Series:
 
 def _infinite(value: float) -> float:
     return float("inf") if value < 0 else float(value)
+
+
+def on_wire(seen: Seen, ca_state: int, what: str) -> list[Finding]:
+    """Of each recovery on a path that loses nothing: is the window what it was before, once it is over?"""
+    wire = seen.wire
+    number = (wire["ca_state"] != wire["ca_state"].shift()).cumsum()
+    spells = [rows for _, rows in wire.groupby(number)]
+    ended = [(before.iloc[-1], after.iloc[0]) for before, within, after in _runs_of(spells)
+             if (within["ca_state"] == ca_state).any()]
+    if not ended:
+        return [Finding(OPEN, f"samples show no {what} that ends")]
+    lower = [after["cwnd"] / before["cwnd"] for before, after in ended if after["cwnd"] < before["cwnd"]]
+    return [passed_if(not lower, f"{len(ended) - len(lower)} of {len(ended)} times the window is restored after "
+                                 f"a {what}"
+                                 + (f"; else to {min(lower):.2f} of what it was at worst" if lower else "")),
+            Finding(NOTE, "version 1 has no bounds that could be restored")]
+
+
+def _runs_of(spells: list[pd.DataFrame]) -> list[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]]:
+    """Before, within and after each time in a recovery: spells of states of 3 and more in a row are one."""
+    found = []
+    quiet = [place for place, rows in enumerate(spells) if rows["ca_state"].iloc[0] < 3]
+    for first, last in zip(quiet, quiet[1:]):
+        if last - first > 1:
+            found.append((spells[first], pd.concat(spells[first + 1:last]), spells[last]))
+    return found

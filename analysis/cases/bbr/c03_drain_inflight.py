@@ -39,3 +39,15 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
         passed_if(drain.left_why == "drained" and drain.after == "ProbeBW_DOWN" and after["inflight"] <= after["bdp"],
                   f"{drain.after} after {drain.rounds} round trips with {after['inflight']} packets in flight, "
                   f"Inflight(1.0) = {after['bdp']}")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    drains = [one for one in seen.undisturbed("Drain") if one.after]
+    if not drains:
+        return [passed_if(False, "there is no Drain that ends")]
+    drain = drains[0]
+    gain, inflight = drain.rows["pacing_gain"].median(), seen.in_flight(drain.ended_us)
+    most = 1.1 * point.bdp + 8      # samples are late, and what is allowed has room for a few bursts
+    return [passed_if(0.49 <= gain <= 0.51, f"the pacing gain is {gain:.2f}"),
+            passed_if(str(drain.after).startswith("ProbeBW") and inflight <= most,
+                      f"{drain.after} with {inflight} packets in flight, the BDP is {point.bdp:.0f}")]

@@ -51,3 +51,15 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
         Finding(NOTE, f"{drain.rounds} round trips began in Drain: round_count > drain_start_round + 3 is first true "
                       "in the fourth, while the text says \"after 3 round trips\""),
         Finding(NOTE, f"the rate falls to {_LEFT:.0%}: with the draft's 90 % the queue of Startup is gone sooner")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    drains = seen.undisturbed("Drain")
+    if not drains:
+        return [passed_if(False, "there is no Drain")]
+    drain = drains[0]
+    rounds = seen.round_trips(drain.begin_us, drain.ended_us)
+    if drain.after and rounds <= 3 and seen.in_flight(drain.ended_us) <= point.bdp:
+        return [Finding(OPEN, f"drained after {rounds:.1f} round trips: what was in flight was not held up")]
+    return [passed_if(drain.after is not None and rounds <= 5,
+                      f"Drain lasts {rounds:.1f} round trips" + ("" if drain.after else ", to the end of the run"))]

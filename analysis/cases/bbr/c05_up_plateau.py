@@ -32,3 +32,15 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
                       and last["full_bw_count"] == 3,
                       f"{up.after} because of {up.left_why} after {up.rounds} round trips, full_bw_count "
                       f"{last['full_bw_count']}, full_bw_now {last['full_bw_now']}")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    ups = [one for one in seen.undisturbed("ProbeBW_UP") if one.after]
+    if not ups:
+        return [passed_if(False, "there is no ProbeBW_UP that ends")]
+    if 2 * network.probe_us(point) > point.rtt_us:
+        return [Finding(OPEN, "samples of the gains are no closer than a round trip")]
+    rounds = [(one.ended_us - one.begin_us) / point.rtt_us for one in ups]
+    return [passed_if(min(rounds) >= 3 and ups[0].after == "ProbeBW_DOWN",
+                      f"{ups[0].after} after {min(rounds):.1f} to {max(rounds):.1f} round-trip times with a gain of "
+                      f"{ups[0].rows['pacing_gain'].iloc[0]:.2f}; three round trips without growth take as many")]

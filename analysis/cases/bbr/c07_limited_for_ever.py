@@ -26,3 +26,8 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     return [passed_if(set(states) <= {"Startup", "ProbeRTT"} and not seen.told["full_bw_reached"].any(),
                       f"states in {seen.told['t_us'].iloc[-1] / 1e6:.0f} s: {', '.join(states)}"),
             Finding(NOTE, f"{limited:.0%} of the round trips were application-limited")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    states = list(dict.fromkeys(one.state for one in seen.spells()))
+    return [passed_if(set(states) <= {"Startup", "ProbeRTT"}, f"states: {', '.join(states)}")]

@@ -38,3 +38,12 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     return [passed_if(all((one.rows["pacing_gain"] == 90).all() for one in downs), "the pacing gain is 90 %"),
             passed_if(not wrong, f"{len(downs) - len(wrong)} of {len(downs)} times ProbeBW_CRUISE follows when both "
                                  f"hold; {bounded} with inflight_longterm set")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if one.after]
+    if not downs:
+        return [passed_if(False, "there is no ProbeBW_DOWN that ends")]
+    gain, followed = downs[0].rows["pacing_gain"].iloc[0], sum(one.after == "ProbeBW_CRUISE" for one in downs)
+    return [passed_if(0.89 <= gain <= 0.91, f"the pacing gain is {gain:.2f}"),
+            passed_if(followed == len(downs), f"{followed} of {len(downs)} times ProbeBW_CRUISE follows")]

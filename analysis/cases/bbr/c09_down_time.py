@@ -47,3 +47,14 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
                       and took_s <= 3 + 2 * point.rtt_s,
                       f"{down.after} after {took_s:.2f} s and {down.rounds} round trips ({down.left_why})"),
             Finding(NOTE, f"the rate falls to {_LEFT:.0%}: with the draft's 90 % the margin of pacing drains it")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
+    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if ups and one.begin_us >= ups[0] and one.after]
+    if not downs:
+        return [passed_if(False, "ProbeBW_DOWN does not end")]
+    down = downs[0]
+    return [passed_if(down.after == "ProbeBW_REFILL",
+                      f"{down.after} after {(down.ended_us - down.begin_us) / 1e6:.2f} s, with "
+                      f"{seen.in_flight(down.ended_us)} packets in flight; the BDP is then {_LEFT * point.bdp:.0f}")]

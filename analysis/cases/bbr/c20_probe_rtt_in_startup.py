@@ -28,3 +28,7 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
         return [Finding(OPEN, "there was no ProbeRTT")]
     return [passed_if(spells[0].after == "Startup" and spells[0].begin_us > 9_000_000,
                       f"ProbeRTT at {spells[0].begin_us / 1e6:.1f} s, then {spells[0].after}")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    return judge(point, seen)

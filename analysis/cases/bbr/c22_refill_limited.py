@@ -44,3 +44,7 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     least = later["max_bw"].min()
     return [passed_if(least >= before, f"max_bw is never below {least / before:.1%} of what it was"),
             passed_if(refill.after == "ProbeBW_UP", f"{refill.after} follows after {rtts:.1f} round-trip times")]
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    return [Finding(OPEN, "version 1 has no ProbeBW_REFILL: it raises its rate without filling the path before")]

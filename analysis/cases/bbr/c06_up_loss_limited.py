@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from analysis.cases import NOTE, Finding, Settings, network, passed_if
+from analysis.cases import NOTE, OPEN, Finding, Settings, network, passed_if
 from analysis.cases.bbr import _blind
 from analysis.cases.evidence import Point, Seen
 
@@ -58,6 +58,18 @@ def blind(point: Point) -> Settings:
     limited_us = _blind.begin_us(point) - 10 * point.rtt_us
     return _blind.path(point, phases=["at: 0 s",
                                       f"{network.at(limited_us)}, rate: {round(point.payload * 4)} bit/s"])
+
+
+def by_gains(point: Point, seen: Seen) -> list[Finding]:
+    begin_us = _blind.begin_us(point)
+    before = [one for one in seen.spells() if one.begin_us < begin_us]
+    if not before or before[-1].state != "ProbeBW_UP":
+        return [Finding(OPEN, "losses did not begin in ProbeBW_UP")]
+    up = before[-1]
+    rtts = (up.ended_us - begin_us) / point.rtt_us
+    return [passed_if(up.after == "ProbeBW_DOWN" and rtts <= 3,
+                      f"ProbeBW_UP lasts {(up.ended_us - up.begin_us) / point.rtt_us:.0f} round-trip times, to "
+                      f"{rtts:.1f} after losses begin; then {up.after or 'the run ends'}")]
 
 
 def on_wire(point: Point, seen: Seen) -> list[Finding]:

@@ -17,7 +17,13 @@ ASKS = ("the rate of the path falls when ProbeBW_DOWN begins, so that the queue 
 _LEFT = 0.85
 
 
+#: bw_probe_wait is 3 s at most
+_WAIT_US = 3_000_000
+
+
 def sensible(point: Point) -> str:
+    if point.rtt_us < 5_000:
+        return "Inflight(1.0) has room for three quanta of a millisecond, more than is in flight"
     return c05_up_plateau.sensible(point)
 
 
@@ -26,16 +32,25 @@ def first(point: Point) -> Settings:
 
 
 def second(point: Point, seen: Seen) -> Settings | None:
-    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
-    if not ups:
+    begin_us = _begin_us(point, seen)
+    if begin_us is None:
         return None
-    return network.path(point, ups[0] / 1e6 + 5 + 5 * point.rtt_s, buffer_bdp=8,
-                        data=[f"{network.at(ups[0])}, rate: {round(_LEFT * point.rate_bps)} bit/s"])
+    return network.path(point, begin_us / 1e6 + 5 + 5 * point.rtt_s, buffer_bdp=8,
+                        data=[f"{network.at(begin_us)}, rate: {round(_LEFT * point.rate_bps)} bit/s"])
+
+
+def _begin_us(point: Point, seen: Seen) -> int | None:
+    """When the first ProbeBW_DOWN begins that ProbeRTT leaves enough time."""
+    pauses = [one.begin_us for one in seen.spells("ProbeRTT")]
+    return next((one.ended_us for one in seen.undisturbed("ProbeBW_UP") if one.after and not any(
+        0 <= pause_us - one.ended_us <= _WAIT_US + point.rtt_us for pause_us in pauses)), None)
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
-    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
-    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if ups and one.begin_us >= ups[0]]
+    begin_us = _begin_us(point, seen)
+    if begin_us is None:
+        return [Finding(OPEN, "ProbeRTT comes before the wait could be over")]
+    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if one.begin_us >= begin_us]
     if not downs or downs[0].end_us is None:
         return [passed_if(False, "ProbeBW_DOWN does not end")]
     down = downs[0]
@@ -50,8 +65,8 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
 
 
 def by_gains(point: Point, seen: Seen) -> list[Finding]:
-    ups = [one.end_us for one in seen.undisturbed("ProbeBW_UP") if one.end_us is not None]
-    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if ups and one.begin_us >= ups[0] and one.after]
+    begin_us = _begin_us(point, seen)
+    downs = [one for one in seen.undisturbed("ProbeBW_DOWN") if begin_us and one.begin_us >= begin_us and one.after]
     if not downs:
         return [passed_if(False, "ProbeBW_DOWN does not end")]
     down = downs[0]

@@ -27,12 +27,13 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     if startup.after is None:
         return [passed_if(False, "it does not leave Startup")]
     slot = point.payload * slots.SLOT_MS / 1000 / SEGMENT_BYTES
-    extra = startup.rows["extra_acked"].max()
+    # once the rate grows no more: before, what comes is more than a rate of a round trip ago lets expect
     last = startup.rows.iloc[-1]
+    extra = last["extra_acked"]
     window = startup.rows["cwnd"].max() / point.bdp
     bw = startup.rows["max_bw"].max() / point.payload
     return [passed_if(0.3 * slot <= extra <= 2.5 * slot + 4,
-                      f"extra_acked reaches {extra} packets; a slot is {slot:.0f}"),
+                      f"extra_acked is {extra} packets when Startup ends; a slot is {slot:.0f}"),
             passed_if(window > 2 or last["cwnd"] > 2 * last["bdp"], f"the window reaches {window:.2f} BDP"),
             # a sample of a round trip may have the acknowledgements of a slot too many (the bound was 1.1 at first,
             # which a run missed at 1.14)

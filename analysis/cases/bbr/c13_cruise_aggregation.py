@@ -31,8 +31,14 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     rows = cruises[-1].rows
     slot = point.payload * slots.SLOT_MS / 1000 / SEGMENT_BYTES
     extra = rows["extra_acked"]
-    end_us = cruises[-1].end_us or int(seen.told["t_us"].iloc[-1])
-    goodput = seen.goodput(cruises[-1].begin_us + 2 * point.rtt_us, end_us) / point.payload
+    # of all that begin once the flow has settled, from ACK to ACK: one may be as short as five slots. Without the first
+    # two round trips, in which the path fills after ProbeRTT
+    settled_us = 1e6 * (network.settled_s(point) + 2)
+    settled = [one for one in cruises if one.begin_us >= settled_us] or cruises[-1:]
+    later = [one.rows[one.rows["t_us"] >= one.begin_us + 2 * point.rtt_us] for one in settled]
+    spans = [(its.iloc[0], its.iloc[-1]) for its in later]
+    delivered = SEGMENT_BYTES * sum(last["delivered"] - begin["delivered"] for begin, last in spans)
+    goodput = 1e6 * delivered / sum(last["t_us"] - begin["t_us"] for begin, last in spans) / point.payload
     wanted = (2 * rows["bw"] * rows["min_rtt_us"] / 1e6 / SEGMENT_BYTES + extra).round()
     falls = (extra.diff() < 0).sum()
     return [
@@ -41,7 +47,7 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
                   f"than before); a slot is {slot:.0f}"),
         passed_if(bool((rows["max_inflight"] + 1 >= wanted).iloc[1:].all()),
                   "max_inflight is 2 BDP and extra_acked"),
-        passed_if(goodput >= 0.95, f"{goodput:.1%} of the path is used")]
+        passed_if(goodput >= 0.95, f"{goodput:.1%} of the path is used in {len(settled)} times of ProbeBW_CRUISE")]
 
 
 def on_wire(point: Point, seen: Seen) -> list[Finding]:

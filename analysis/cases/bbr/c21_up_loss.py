@@ -19,7 +19,7 @@ def sensible(point: Point) -> str:
 
 
 def first(point: Point) -> Settings:
-    duration_s = network.settled_s(point) + 8 + 20 * point.rtt_s
+    duration_s = network.settled_s(point) + 8 + 30 * point.rtt_s
     return network.path(point, duration_s, buffer_bdp=1, data=network.at_the_end(duration_s))
 
 

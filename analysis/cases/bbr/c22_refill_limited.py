@@ -27,7 +27,11 @@ def second(point: Point, seen: Seen) -> Settings | None:
         return None
     return network.path(point, begin_us / 1e6 + 3 + 20 * point.rtt_s,
                         phases=["at: 0 s", f"{network.at(begin_us)}, rate: 0 bit/s",
-                                network.at(begin_us + 1.5 * point.rtt_us + 10_000)])
+                                network.at(begin_us + _pause_us(point))])
+
+
+def _pause_us(point: Point) -> float:
+    return 1.5 * point.rtt_us + 10_000
 
 
 def judge(point: Point, seen: Seen) -> list[Finding]:
@@ -37,7 +41,7 @@ def judge(point: Point, seen: Seen) -> list[Finding]:
     refill = refills[0]
     before = seen.told[seen.told["t_us"] < refill.begin_us].iloc[-1]["max_bw"]
     later = seen.told[(seen.told["t_us"] >= refill.begin_us)
-                      & (seen.told["t_us"] <= refill.ended_us + 2 * point.rtt_us)]
+                      & (seen.told["t_us"] <= refill.begin_us + _pause_us(point) + 1.5 * point.rtt_us)]
     rtts = (refill.ended_us - refill.begin_us) / point.rtt_us
     if not later["app_limited"].any():
         return [Finding(OPEN, "no sample was application-limited")]

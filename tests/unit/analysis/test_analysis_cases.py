@@ -8,7 +8,8 @@ import pytest
 
 from analysis import cases
 from analysis.cases import FAILED, NOTE, OPEN, PASSED, Finding, evidence, network
-from analysis.cases.bbr import c03_drain_inflight as drain
+from analysis.cases.bbr import (c03_drain_inflight as drain, c04_drain_rounds as drain_rounds, c16_slower as slower,
+                                c18_spurious_recovery as recovery, c19_spurious_timeout as timeout)
 from analysis.cases.evidence import Point, Seen, see
 from analysis.pages import cases_report
 from analysis.read.shapes import AnalysisError
@@ -54,8 +55,9 @@ def test_each_case_makes_sense_somewhere_and_says_why_not_elsewhere(case):
 
 def test_the_grid_leaves_out_large_bdps():
     assert Point(1_000_000_000, 10_000) in GRID
-    assert Point(1_000_000_000, 100_000) not in GRID
-    assert len(GRID) == 14
+    assert Point(1_000_000_000, 100_000) in GRID
+    assert Point(1_000_000_000, 600_000) not in GRID
+    assert len(GRID) == 15
 
 
 def test_a_path_in_numbers():
@@ -121,6 +123,76 @@ def test_events_of_others_are_read_with_care(tmp_path, text, message):
         file.write(f"t_us,event,text\n7,bbr_model,{text if len(words) > 1 else event(**words)}\n")
     with pytest.raises(AnalysisError, match=message):
         see(tmp_path, "valid")
+
+
+def gains(*rows):
+    """Text of the table of gains of version 1; rows of (t_us, pacing gain, window's gain) in 1/256."""
+    lines = [f"{t_us},50000,6000,8000000,100000,{pacing / 256},{window / 256},n2,10.0.3.2,10.0.2.2"
+             for t_us, pacing, window in rows]
+    return "\n".join(["t_us,sport,dport,bw_bps,model_min_rtt_us,pacing_gain,cwnd_gain,node,src,dst", *lines]) + "\n"
+
+
+def of_version_1(folder, *rows, **wire):
+    (folder / "raw").mkdir()
+    times = [row[0] for row in rows]
+    pd.DataFrame({"t_us": times, "dport": 6000, "state": "ESTAB", "srtt_us": 100_000, "unacked": 80, "lost": 0,
+                  "retrans": 0, "cwnd": 160, "ca_state": 0, **wire}).to_csv(folder / "raw/tcp_info.csv.gz", index=False)
+    with gzip.open(folder / "raw/bbr_info.csv.gz", "wt") as file:
+        file.write(gains(*rows))
+    return see(folder, "valid")
+
+
+STARTUP, DRAIN, UP, DOWN, CRUISE = (739, 739), (88, 739), (320, 512), (192, 512), (256, 512)
+
+
+def test_gains_tell_the_state_of_version_1(tmp_path):
+    found = of_version_1(tmp_path, (0, 0, 0), (10, *STARTUP), (20, *DRAIN), (30, *UP), (40, *DOWN), (50, *CRUISE),
+                         (60, 256, 256))
+    assert found.model is None
+    assert [(one.state, one.begin_us, one.after) for one in found.spells()] == [
+        ("Startup", 10, "Drain"), ("Drain", 20, "ProbeBW_UP"), ("ProbeBW_UP", 30, "ProbeBW_DOWN"),
+        ("ProbeBW_DOWN", 40, "ProbeBW_CRUISE"), ("ProbeBW_CRUISE", 50, "ProbeRTT"), ("ProbeRTT", 60, None)]
+    assert not found.undisturbed("ProbeBW_CRUISE")
+
+
+def test_gains_of_others_tell_no_state(tmp_path):
+    assert of_version_1(tmp_path, (10, *STARTUP), (20, 230, 512)).gains is None
+
+
+def test_version_1_drains_with_another_gain(tmp_path):
+    found = of_version_1(tmp_path, (0, *STARTUP), (10, *DRAIN), (100, *DRAIN), (200, *CRUISE))
+    assert [(one.word, one.text) for one in drain.by_gains(SLOW, found)] == [
+        (FAILED, "the pacing gain is 0.34"), (PASSED, "ProbeBW_CRUISE with 80 packets in flight, the BDP is 83")]
+
+
+@pytest.mark.parametrize("times, verdict", [((0, 50_000, 400_000), PASSED), ((0, 50_000, 2_000_000), FAILED)])
+def test_drain_of_version_1_by_round_trips(tmp_path, times, verdict):
+    begin, end = times[1:]
+    rows = [(0, *STARTUP), *((t_us, *DRAIN) for t_us in range(begin, end, 10_000)), (end, *CRUISE)]
+    found = of_version_1(tmp_path, *rows, unacked=200)
+    assert cases.verdict(drain_rounds.by_gains(SLOW, found)) == verdict
+
+
+@pytest.mark.parametrize("after, verdict", [(160, PASSED), (90, FAILED)])
+def test_the_window_of_version_1_after_a_recovery(tmp_path, after, verdict):
+    rows = [(t_us, *CRUISE) for t_us in range(5)]
+    found = of_version_1(tmp_path, *rows, ca_state=[0, 1, 3, 0, 0], cwnd=[160, 160, 20, after, 160])
+    assert cases.verdict(recovery.by_gains(SLOW, found)) == verdict
+    assert cases.verdict(timeout.by_gains(SLOW, found)) == OPEN
+
+
+@pytest.mark.parametrize("ups, verdict", [(1, PASSED), (2, PASSED), (3, FAILED)])
+def test_the_maximum_of_the_rate_is_forgotten_after_two_cycles(ups, verdict):
+    change_us = round(1e6 * slower._change_s(SLOW))
+    old, new = SLOW.payload, SLOW.payload / 10
+    usual = {"bw_shortterm": 0.1 * SLOW.payload, "max_bw": old}
+    rows = [(change_us - 5, "ProbeBW_CRUISE", "drained", usual), (change_us + 5, "ProbeBW_CRUISE", "round", usual)]
+    for number in range(ups):
+        begin_us = change_us + 100 * (number + 1)
+        rows += [(begin_us, "ProbeBW_UP", "refilled", usual), (begin_us + 50, "ProbeBW_DOWN", "full_bw", usual),
+                 (begin_us + 60, "ProbeBW_REFILL", "no_loss", usual)]
+    rows.append((change_us + 5000, "ProbeBW_REFILL", "round", {**usual, "max_bw": new}))
+    assert cases.verdict(slower.judge(SLOW, seen(*rows))) == verdict
 
 
 def test_a_flow_that_was_never_in_startup():

@@ -48,7 +48,7 @@ def test_the_list_of_cases(capsys):
 
 @pytest.mark.parametrize("words, message", [
     (["--only", "99"], "--only 99: no such case"), (["--only", "x"], "--only x: no such case"),
-    (["--seeds", "5"], "--seeds: a case of bbr-ietf is one run"), (["--jobs", "2"], "--jobs: a case"),
+    (["--seeds", "5"], "--seeds: a case of bbr-ietf is one run"),
     (["--smoke"], "has a --quick version"), (["--cca", "nosuch"], "no congestion control 'nosuch'")])
 def test_what_cannot_be_asked(capsys, tmp_path, monkeypatch, words, message):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))

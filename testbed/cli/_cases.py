@@ -8,6 +8,7 @@ import io
 import json
 import pathlib
 import shlex
+import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from testbed.cli._experiment import Asked
 from testbed.core import guesses
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.progress import say
-from testbed.runs import campaign
+from testbed.runs import index
+from testbed.runs.executor import Listener
+from testbed.runs.run import Job, Outcome
 from testbed.runs.store import Store
 from testbed.scenario import ccas, suites
 
@@ -180,15 +183,26 @@ class _Bench:
         return see(run, str(json.loads((run / "verdict.json").read_text(encoding="utf-8"))["verdict"]))
 
     def _carry_out_all(self, commands: Sequence[Sequence[str]]) -> None:
-        """Runs side by side. Of those that fail nothing is said here."""
+        """Runs side by side. Those that fail are run again by who wants them, and reported then."""
         if not commands:
             return
         asked = [Asked(_series.parsed(words)) for words in commands]
         levels = _kernels.levels(asked[0].arguments)
         store = Store(self._results)
         with contextlib.redirect_stdout(io.StringIO()):
-            plans = [plan for one in asked for plan in one.plans(levels)]
-        campaign.carry_out(plans, asked[0].executor(levels[0].engine, store, self._arguments.jobs), store)
+            plans = {plan.id: plan for one in asked for plan in one.plans(levels)}
+        jobs = [Job(plan, again=False, keep_work=False) for run_id, plan in plans.items() if not store.finished(run_id)]
+
+        def ended(number: int, outcome: Outcome) -> None:
+            say(f"run {number + 1} of {len(jobs)}: {outcome.error.splitlines()[0] if outcome.error else 'finished'}")
+            try:
+                index.note_run(store.results, outcome.run_id)
+            except (sqlite3.Error, OSError) as problem:     # the run is what counts
+                say(f"{outcome.run_id}: not noted in index.sqlite: {problem}")
+
+        if jobs:
+            asked[0].executor(levels[0].engine, store, self._arguments.jobs).run(
+                jobs, Listener(started=lambda number: None, ended=ended, progress=lambda *_: None))
 
     def _carry_out(self, words: Sequence[str]) -> pathlib.Path:
         """The folder of the run."""

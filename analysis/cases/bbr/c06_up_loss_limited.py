@@ -67,7 +67,8 @@ def by_gains(point: Point, seen: Seen) -> list[Finding]:
         return [Finding(OPEN, "losses did not begin in ProbeBW_UP")]
     up = before[-1]
     rtts = (up.ended_us - begin_us) / point.rtt_us
-    return [passed_if(up.after == "ProbeBW_DOWN" and rtts <= 3,
+    # ProbeBW_DOWN may be shorter than a sample: what follows it is ProbeBW_CRUISE
+    return [passed_if(up.after in ("ProbeBW_DOWN", "ProbeBW_CRUISE") and rtts <= 3,
                       f"ProbeBW_UP lasts {(up.ended_us - up.begin_us) / point.rtt_us:.0f} round-trip times, to "
                       f"{rtts:.1f} after losses begin; then {up.after or 'the run ends'}")]
 

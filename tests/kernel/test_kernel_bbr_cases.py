@@ -47,9 +47,16 @@ def test_cases_of_both(results, capsys):
     assert "| 2 Exiting STARTUP on Loss When Application-Limited | passed (1 of 1) | failed (1 of 1) |" in text
 
 
+def test_gains_tell_the_state_of_version_1(results, capsys):
+    page = _suite(capsys, "--only", "3,20", "--cca", "bbr", "--jobs", "2")
+    text = (page.parent / "cases.md").read_text(encoding="utf-8")
+    assert "failed: the pacing gain is 0.34; passed: ProbeBW" in text
+    assert "| 20 Entering and Exiting PROBE_RTT During STARTUP | passed (1 of 1) |" in text
+
+
 def test_twice_the_same_bytes(results, tmp_path, monkeypatch, capsys):
-    first = _suite(capsys, "--only", "21", "--cca", "bbr-ietf").parent
+    first = _suite(capsys, "--only", "21", "--cca", "bbr-ietf", "--jobs", "2").parent
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "again"))
-    second = _suite(capsys, "--only", "21", "--cca", "bbr-ietf").parent
+    second = _suite(capsys, "--only", "21", "--cca", "bbr-ietf", "--jobs", "1").parent
     for name in ("index.html", "cases.md", "cases.csv"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name

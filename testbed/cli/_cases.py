@@ -90,7 +90,7 @@ def main(suite: suites.Suite, arguments: argparse.Namespace, results: pathlib.Pa
 
 
 class _Bench:
-    """Runs cases. Without the trace event, a congestion control is judged by the wire."""
+    """Runs cases. Without the trace event, a congestion control is judged by its gains or the wire."""
 
     def __init__(self, arguments: argparse.Namespace, results: pathlib.Path) -> None:
         self._arguments, self._results = arguments, results

@@ -51,7 +51,7 @@ def test_gains_tell_the_state_of_version_1(results, capsys):
     page = _suite(capsys, "--only", "3,20", "--cca", "bbr", "--jobs", "2")
     text = (page.parent / "cases.md").read_text(encoding="utf-8")
     assert "failed: the pacing gain is 0.34; passed: ProbeBW" in text
-    assert "| 20 Entering and Exiting PROBE_RTT During STARTUP | passed (1 of 1) |" in text
+    assert "| 20 Entering and Exiting PROBE\\_RTT During STARTUP | passed (1 of 1) |" in text
 
 
 def test_twice_the_same_bytes(results, tmp_path, monkeypatch, capsys):

@@ -9,6 +9,7 @@
 #include <ngtcp2/ngtcp2_crypto.h>
 #include <ngtcp2/ngtcp2_crypto_gnutls.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 
 // larger than any bandwidth-delay product, so that only congestion control limits the sender
 #define WINDOW_BYTES (64 << 20)
-// what says that the sender closes can be lost
-#define IDLE (5 * NGTCP2_SECONDS)
+// ngtcp2 has no default
+#define IDLE (30 * NGTCP2_SECONDS)
 #define ID_BYTES 18
 #define USAGE "receive --address A --port P --certificate FILE --key FILE | " \
 	"send --address A --port P --cca NAME (--bytes N | --seconds S) --qlog FILE"
@@ -53,6 +54,7 @@ struct options {
 
 static gnutls_certificate_credentials_t credentials;
 static FILE *qlog;
+static volatile sig_atomic_t ended;
 
 static void __attribute__((noreturn, format(printf, 2, 3))) leave(int status, const char *format, ...)
 {
@@ -297,8 +299,12 @@ static void wait_until(int socket, ngtcp2_tstamp until)
 	struct pollfd what = {.fd = socket, .events = POLLIN};
 	ngtcp2_tstamp time = now(), left = until > time ? until - time : 0;
 	struct timespec most = {left / NGTCP2_SECONDS, left % NGTCP2_SECONDS};
+	sigset_t none;
 
-	if (ppoll(&what, 1, until == UINT64_MAX ? NULL : &most, NULL) < 0 && errno != EINTR)
+	// signals come only here
+	sigemptyset(&none);
+
+	if (ppoll(&what, 1, until == UINT64_MAX ? NULL : &most, &none) < 0 && errno != EINTR)
 		leave(1, "ppoll: %s", strerror(errno));
 }
 
@@ -340,8 +346,18 @@ static int open_socket(const struct options *options, struct sockaddr_storage *p
 	return socket_;
 }
 
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+// Until SIGTERM.
 static void receive(const struct options *options)
 {
+	struct sigaction action = {.sa_handler = end};
+	unsigned long long total = 0;
+	sigset_t blocked;
 	struct connection *all = NULL, *one, **link;
 	struct sockaddr_storage from;
 	static uint8_t data[65536];
@@ -352,7 +368,11 @@ static void receive(const struct options *options)
 
 	need_tls(gnutls_certificate_set_x509_key_file(credentials, options->certificate, options->key,
 						      GNUTLS_X509_FMT_PEM), "--certificate, --key");
-	for (;;) {
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	while (!ended) {
 		ngtcp2_tstamp until = UINT64_MAX;
 
 		for (one = all; one; one = one->next)
@@ -379,14 +399,16 @@ static void receive(const struct options *options)
 		for (link = &all; (one = *link);) {
 			if (one->done || timer(one) < 0 || flush(one) < 0) {
 				*link = one->next;
-				printf("{\"received_bytes\": %llu}\n", one->moved);
-				fflush(stdout);
+				total += one->moved;
 				end_connection(one);
 			} else {
 				link = &one->next;
 			}
 		}
 	}
+	for (one = all; one; one = one->next)
+		total += one->moved;
+	printf("{\"received_bytes\": %llu}\n", total);
 }
 
 static ngtcp2_cc_algo control_of(const char *name)

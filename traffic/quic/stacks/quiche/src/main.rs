@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::process::exit;
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ const STACK: &str = "quiche 0.30.0";
 const ALPN: &[&[u8]] = &[b"testbed"];
 /// Larger than any bandwidth-delay product, so that only congestion control limits the sender.
 const WINDOW_BYTES: u64 = 64 << 20;
-/// What says that the sender closes can be lost.
-const IDLE_MS: u64 = 5000;
+/// quiche has no default.
+const IDLE_MS: u64 = 30_000;
 /// The default of quiche's own programs; the library's is the least that QUIC allows.
 const PACKET_BYTES: usize = 1350;
 const DATAGRAM_BYTES: usize = 65535;
@@ -92,9 +93,10 @@ fn config() -> Result<Config, Problem> {
     Ok(config)
 }
 
-/// A UDP socket, and what was read from it last.
+/// A UDP socket, what was read from it last, and what becomes readable at SIGTERM.
 struct Wire {
     socket: UdpSocket,
+    end: UnixStream,
     buffer: Vec<u8>,
 }
 
@@ -102,16 +104,20 @@ impl Wire {
     fn new(local: SocketAddr) -> Result<Self, Problem> {
         let socket = UdpSocket::bind(local)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, buffer: vec![0; DATAGRAM_BYTES] })
+        let (end, signal) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, signal)?;
+        Ok(Self { socket, end, buffer: vec![0; DATAGRAM_BYTES] })
     }
 
-    /// Wait for datagrams, or until an instant: to the nanosecond, so that pacing is what quiche wants.
-    fn wait(&self, until: Option<Instant>) -> Result<(), Problem> {
+    /// Wait for datagrams, or until an instant: to the nanosecond, so that pacing is what quiche wants. Returns whether
+    /// SIGTERM came.
+    fn wait(&self, until: Option<Instant>) -> Result<bool, Problem> {
         let left = until.map(|one| one.saturating_duration_since(Instant::now()));
         let left = left.map(|one| Timespec { tv_sec: one.as_secs() as i64, tv_nsec: one.subsec_nanos().into() });
-        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], left.as_ref()) {
+        let mut files = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.end, PollFlags::IN)];
+        match poll(&mut files, left.as_ref()) {
             Err(problem) if problem != rustix::io::Errno::INTR => Err(problem.into()),
-            _ => Ok(()),
+            _ => Ok(!files[1].revents().is_empty()),
         }
     }
 
@@ -191,8 +197,6 @@ struct Incoming {
     connection: Connection,
     paced: Paced,
     due: Option<Instant>,
-    received: usize,
-    told: bool,
 }
 
 fn receive(options: &Options) -> Result<(), Problem> {
@@ -203,8 +207,8 @@ fn receive(options: &Options) -> Result<(), Problem> {
     let mut wire = Wire::new(local)?;
     let mut all: Vec<Incoming> = Vec::new();
     let mut scratch = vec![0; DATAGRAM_BYTES];
-    loop {
-        wire.wait(earliest(all.iter().flat_map(|one| [one.connection.timeout_instant(), one.due])))?;
+    let mut received = 0;
+    while !wire.wait(earliest(all.iter().flat_map(|one| [one.connection.timeout_instant(), one.due])))? {
         while let Some((length, from)) = wire.next()? {
             let data = &mut wire.buffer[..length];
             let Ok(header) = quiche::Header::from_slice(data, quiche::MAX_CONN_ID_LEN) else { continue };
@@ -218,7 +222,7 @@ fn receive(options: &Options) -> Result<(), Problem> {
                 None if header.ty == quiche::Type::Initial && quiche::version_is_supported(header.version) => {
                     let id = new_id()?;
                     let connection = quiche::accept(&ConnectionId::from_ref(&id), None, local, from, &mut config)?;
-                    all.push(Incoming { connection, paced: Paced::default(), due: None, received: 0, told: false });
+                    all.push(Incoming { connection, paced: Paced::default(), due: None });
                     all.len() - 1
                 }
                 None => continue,
@@ -230,17 +234,15 @@ fn receive(options: &Options) -> Result<(), Problem> {
             tick(&mut one.connection);
             for stream in one.connection.readable() {
                 while let Ok((length, _)) = one.connection.stream_recv(stream, &mut scratch) {
-                    one.received += length;
+                    received += length;
                 }
             }
             one.due = one.paced.flush(&mut one.connection, &wire)?;
-            if !one.told && (one.connection.is_draining() || one.connection.is_closed()) {
-                one.told = true;
-                println!("{{\"received_bytes\": {}}}", one.received);
-            }
         }
         all.retain(|one| !one.connection.is_closed());
     }
+    println!("{{\"received_bytes\": {received}}}");
+    Ok(())
 }
 
 fn congestion_control(name: &str) -> CongestionControlAlgorithm {
@@ -280,7 +282,9 @@ fn send(options: &Options) -> Result<(), Problem> {
         if connection.is_closed() || closing && connection.is_draining() {
             break;
         }
-        wire.wait(earliest([connection.timeout_instant(), due, until.filter(|_| !closing)]))?;
+        if wire.wait(earliest([connection.timeout_instant(), due, until.filter(|_| !closing)]))? {
+            return Err("ended by SIGTERM".into());
+        }
         while let Some((length, from)) = wire.next()? {
             let _ = connection.recv(&mut wire.buffer[..length], RecvInfo { from, to: local });
         }

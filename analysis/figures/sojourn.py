@@ -16,6 +16,7 @@ from analysis.read.runs import Array
 
 ORDER = 35
 POINTS = 500  # of a curve
+HEIGHT_PX = 420  # with one line of legend
 
 
 def ccdf(histogram: pd.DataFrame) -> tuple[Array, Array]:
@@ -83,4 +84,4 @@ def script(folder: Path, name: str, curves: dict[str, tuple[Array, Array]], look
             f"set key above left maxcols {legend.columns(list(curves))} samplen 2",
             "set xlabel 'sojourn time in the bottleneck queue (ms)'",
             "set ylabel 'share of packets waiting longer'", gnuplot.plot(*parts)]
-    gnuplot.draw(folder, name, pd.DataFrame(columns), body)
+    gnuplot.draw(folder, name, pd.DataFrame(columns), body, height=HEIGHT_PX + legend.more_px(list(curves)))

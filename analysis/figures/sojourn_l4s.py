@@ -22,7 +22,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if link is None:
         return []
     curves = {}
-    looks = experiment.looks(experiment.drawn)
+    # a colour for each row: dashes tell the kinds of packets apart
+    looks = style.looks([row.label for row in experiment.drawn])
     curve_looks = {}
     for row in experiment.drawn:
         found = [by_kind(run, link) for run in experiment.usable(row)]

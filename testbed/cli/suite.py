@@ -129,7 +129,8 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
-    chosen = _without_the_longest(_chosen(suite, arguments.only), arguments)
+    chosen = [_without_missing_stacks(part) for part in
+              _without_the_longest(_chosen(suite, arguments.only), arguments)]
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
         if suite.criteria and (runnable := [part.scenario for part in chosen if part.scenario]):
@@ -243,6 +244,24 @@ def _without_the_longest(parts: Sequence[suite_parts.Part], arguments: argparse.
             print(f"{part.name}: left out, a run lasts {show_duration(duration_s)} of real time; "
                   f"{shlex.join(['bin/testbed', *words])}", file=sys.stderr)
     return kept
+
+
+def _without_missing_stacks(part: suite_parts.Part) -> suite_parts.Part:
+    """A part without the QUIC stacks of its sweep whose programs cannot be made here; these are named."""
+    if not any(_is_of_stacks(axis) for axis in part.sweep):
+        return part
+    from traffic.quic import programs
+    why = {name: programs.missing(name) for name in programs.names() if not programs.is_built(name)}
+    sweep = {axis: tuple(value for value in values if not _is_of_stacks(axis) or not why.get(value.partition(":")[0]))
+             for axis, values in part.sweep.items()}
+    left_out = {value.partition(":")[0] for axis, values in part.sweep.items() for value in {*values} - {*sweep[axis]}}
+    for name in sorted(left_out):
+        print(f"{part.name}: {name} is left out: {why[name]}", file=sys.stderr)
+    return dataclasses.replace(part, sweep=sweep)
+
+
+def _is_of_stacks(axis: str) -> bool:
+    return axis.startswith("traffic.") and axis.endswith(".stack")
 
 
 def _chosen(suite: suites.Suite, only: str | None) -> list[suite_parts.Part]:

@@ -11,14 +11,15 @@ from analysis.read.runs import Interval
 from traffic.workload.records import Flow
 
 
-def a_run(*flows, samples=True):
+def a_run(*flows, samples=True, edge_interval_us=100_000):
     """A run of 3 s whose links r_to_n1 and r_to_n2 carry 1 and 2 Mbit/s."""
     table = pd.DataFrame([{"t_us": t_us, "link": link, "sent_bytes": t_us * rate // 8, "sent_packets": t_us // 1000,
                            "drops": 0} for t_us in range(0, 3_000_001, 100_000)
                           for link, rate in (("r_to_n1", 1), ("r_to_n2", 2))])
     return types.SimpleNamespace(path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=[
         Flow({"flow": number, "transport": transport, "hops": ["n3_to_r", link], "start_us": 0, "stop_us": None})
-        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None)
+        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None,
+        scenario=types.SimpleNamespace(probes={"queue": {"edge_interval_us": edge_interval_us}}))
 
 
 def test_each_flow_has_what_its_last_link_carried():
@@ -26,6 +27,11 @@ def test_each_flow_has_what_its_last_link_carried():
     assert [(one.metric, one.scope, one.unit) for one in found] == [
         ("arrived_rate_l2", "flow_1", "Mbit/s"), ("arrived_rate_l2", "flow_2", "Mbit/s")]
     assert [one.value for one in found] == pytest.approx([1, 2])
+
+
+def test_flows_of_tcp_alone_have_it_where_links_of_hosts_are_sampled_often():
+    found = arrived.compute(a_run(("tcp", "r_to_n1"), edge_interval_us=10_000))
+    assert [one.value for one in found] == pytest.approx([1])
 
 
 def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
@@ -42,5 +48,5 @@ def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
     ([("tcp", "r_to_n1")], True), ([("program", "r_to_n1"), ("tcp", "r_to_n1")], True),
     ([("program", "r_to_n1")], False)])
 def test_nothing_is_said_of_others(flows, samples):
-    """Without programs, of links that flows share, without samples."""
+    """Without programs and frequent samples, of links that flows share, without samples."""
     assert arrived.compute(a_run(*flows, samples=samples)) == []

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QUIC stacks beside the kernel: what is made of the rates of two flows, and of runs that are not there."""
+import pytest
+
+from analysis.compare.published import Runs
+from analysis.compare.stacks import PARTS, QUANTITIES, Sender, Stacks
+from analysis.pages import stacks_report
+
+
+class FakeResults:
+    """Results of rows by their labels: {metric, scope: values}."""
+
+    def __init__(self, **values):
+        self._values = values
+
+    def keyed(self, row, metric, scope):
+        return dict(enumerate(self._values.get(f"{row}_{metric}_{scope}", [])))
+
+    def sample(self, row, metric, scope):
+        return list(self.keyed(row, metric, scope).values())
+
+
+RESULTS = FakeResults(
+    kernel_arrived_rate_l2_flow_1=[10, 9, 11, 10, 10], kernel_arrived_rate_l2_flow_2=[10, 11, 9, 10, 10],
+    quic_arrived_rate_l2_flow_1=[15, 15, 15, 14, 16], quic_arrived_rate_l2_flow_2=[5, 5, 5, 6, 4],
+    kernel_queueing_delay_mean_right_to_left=[20, 21, 19, 20, 22],
+    quic_queueing_delay_mean_right_to_left=[40, 41, 39, 40, 42])
+
+
+@pytest.fixture
+def found(monkeypatch):
+    rows = {Sender("kernel", "cubic"): (RESULTS, "kernel"), Sender("quinn", "cubic"): (RESULTS, "quic")}
+    stacks = Stacks({})
+    monkeypatch.setattr(Stacks, "_rows", lambda self, pattern: {
+        sender: row for sender, row in rows.items() if pattern != "beside" or sender.stack != "kernel"})
+    return stacks
+
+
+def quantity(pattern, name):
+    return next(one for one in QUANTITIES if (one.pattern, one.name) == (pattern, name))
+
+
+def test_harm_is_what_cubic_loses_of_its_rate_beside_itself(found):
+    assert found.values(Sender("quinn", "cubic"), quantity("beside", "harm")) == pytest.approx([50, 50, 50, 40, 60])
+    # CUBIC beside CUBIC is a pair of the kernel
+    assert found.values(Sender("kernel", "cubic"), quantity("beside", "harm")) == pytest.approx([0, -10, 10, 0, 0])
+
+
+def test_jains_index_is_of_the_two(found):
+    assert found.values(Sender("quinn", "cubic"), quantity("pair", "jain"))[0] == pytest.approx(400 / (2 * 250))
+
+
+def test_a_distance_is_from_the_kernels_control_of_the_same_name(found):
+    delay, = [one for one in found.distances if (one.quantity.pattern, one.quantity.name) == ("alone", "delay")]
+    assert delay.sender == Sender("quinn", "cubic") and delay.compared.ratio
+    assert delay.compared.difference == pytest.approx(1.98, abs=0.02) and delay.decision.different
+
+
+def test_the_kernel_comes_first(found):
+    assert found.senders == [Sender("kernel", "cubic"), Sender("quinn", "cubic")]
+
+
+def test_a_page_of_nothing_says_what_was_not_run(tmp_path):
+    page, said = stacks_report.write({name: Runs(None, (), "not run") for names in PARTS.values() for name in names},
+                                     tmp_path / "suite-quic", "QUIC", "", ["bin/testbed"], True)
+    text = page.read_text()
+    assert text.count("not run") == 6 and said[0].startswith("0 runs")
+    assert (tmp_path / "suite-quic/tables/stacks.csv").read_text().startswith("stack,control,pattern")

@@ -69,7 +69,8 @@ def _programs(run: Run) -> dict[int, pd.DataFrame]:
             rtts = program_curves.rtt_ms(run, flow, rates.t_us)
             found[flow.flow] = pd.DataFrame({
                 "t_us": rates.t_us, "throughput_mbps": rates.mbps, "cca": program_curves.name_of(flow),
-                "srtt_us": np.full(len(rates.t_us), np.nan) if rtts is None else rtts * 1e3})
+                "srtt_us": np.full(len(rates.t_us), np.nan) if rtts is None else rtts * 1e3,
+                **program_curves.said(run, flow, rates.t_us)})
     return found
 
 
@@ -131,7 +132,11 @@ def _draw(experiment: Experiment, folder: Path,
     if column == "throughput_mbps" and top > _fastest_mbps([flows[label][0] for label in labels]):
         how += (". More than the link's rate is acknowledged at once when a lost segment, for which others waited, "
                 "has come; shown are samples")
-    if column in ("throughput_mbps", "srtt_us") and any(program_curves.flows(run) for run, _ in flows.values()):
+    of_quic = any(flow.kind == "quic" for run, _ in flows.values() for flow in run.flows)
+    if of_quic and column != "throughput_mbps":
+        how += "; of QUIC, as its sender's qlog has it" + (
+            "" if column == "srtt_us" else f", in segments of {program_curves.SEGMENT_BYTES} bytes")
+    elif column in ("throughput_mbps", "srtt_us") and any(program_curves.flows(run) for run, _ in flows.values()):
         how += "; of programs, " + (
             "what the link to their receiver carried, with headers" if column == "throughput_mbps" else
             "an estimate: the round-trip time of the idle network, and the wait in the bottlenecks")

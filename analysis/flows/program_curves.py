@@ -16,6 +16,10 @@ from analysis.read.runs import Array, Run
 from traffic.workload.records import Flow
 
 
+#: payload of a full segment of TCP on an Ethernet: the unit of windows, so that QUIC's are beside TCP's
+SEGMENT_BYTES = 1448
+
+
 class Rates(NamedTuple):
     """Mbit/s in bins that end at the times, microseconds."""
 
@@ -52,6 +56,20 @@ def rates(run: Run, flow: Flow, every_us: float, over_us: float | None = None) -
         return None
     carried = [series.counter_at(samples, "sent_bytes", at) for at in (t_us, np.maximum(t_us - over_us, start_us))]
     return Rates(t_us, (carried[0] - carried[1]) * 8 / over_us)
+
+
+def said(run: Run, flow: Flow, at_us: Array) -> dict[str, Array]:
+    """{cwnd, in_flight: segments; srtt_us} at these times, as a QUIC sender's qlog has them; {} of other programs."""
+    table = run.frame("quic_info") if flow.kind == "quic" else None
+    mine = None if table is None else table[table["flow"] == flow.flow]
+    if mine is None or mine.empty:
+        return {}
+    rows = np.clip(np.searchsorted(mine["t_us"].to_numpy(), at_us, side="right") - 1, 0, None)
+    known = at_us >= mine["t_us"].iloc[0]
+    units = {"cwnd": ("cwnd_bytes", SEGMENT_BYTES), "in_flight": ("in_flight_bytes", SEGMENT_BYTES),
+             "srtt_us": ("srtt_us", 1)}
+    return {name: np.where(known, mine[column].to_numpy(dtype=float)[rows], np.nan) / scale
+            for name, (column, scale) in units.items()}
 
 
 def rtt_ms(run: Run, flow: Flow, at_us: Array) -> Array | None:

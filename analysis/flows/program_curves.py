@@ -15,7 +15,6 @@ from analysis.read import series
 from analysis.read.runs import Array, Run
 from traffic.workload.records import Flow
 
-
 #: payload of a full segment of TCP on an Ethernet: the unit of windows, so that QUIC's are beside TCP's
 SEGMENT_BYTES = 1448
 

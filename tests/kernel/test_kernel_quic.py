@@ -53,3 +53,21 @@ def change(run, folder, **columns):
 def test_a_qlog_that_is_wrong_is_found(run, tmp_path, columns, says):
     found = change(run, tmp_path / "changed", **columns)
     assert any(says in message for message in found), found
+
+
+def test_a_sender_that_writes_half_its_window_is_found(run_scenario, monkeypatch, tmp_path):
+    """A fault planted in our program, not in what it left."""
+    if programs.missing("quic-go"):
+        pytest.skip(programs.missing("quic-go"))
+    shutil.copytree(programs.FOLDER / "quic-go", tmp_path / "quic-go")
+    source = tmp_path / "quic-go/main.go"
+    text = source.read_text()
+    noted = "one.inFlight.Store(int64(metrics.BytesInFlight))\n"
+    assert noted in text
+    source.write_text(text.replace(noted, noted + "\t\tmetrics.CongestionWindow /= 2\n\t\tevent = metrics\n"))
+    programs.read.cache_clear()
+    monkeypatch.setattr(programs, "FOLDER", tmp_path)
+    monkeypatch.setattr(programs, "_digest", programs._digest.__wrapped__)
+    verdict = run_scenario(scenario("quic-go")).json("verdict.json")
+    assert verdict["verdict"] == "suspect"
+    assert ["more leaves the host" in one["message"] for one in verdict["reasons"]] == [True]

@@ -10,7 +10,7 @@ import time
 from typing import IO, Any, NoReturn
 
 import aioquic
-from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.asyncio import QuicConnectionProtocol, serve
 from aioquic.quic import events
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
@@ -130,19 +130,30 @@ async def send(options: argparse.Namespace, began: float) -> None:
     with open(options.qlog, "w", encoding="utf-8") as file:
         client = configuration(is_client=True, server_name="server", verify_mode=ssl.CERT_NONE,
                                congestion_control_algorithm=options.cca, quic_logger=Logger(file))
-        async with connect(options.address, options.port, configuration=client,
-                           create_protocol=lambda quic, **_: Sender(quic, options.bytes)) as sender:
-            assert isinstance(sender, Sender)
+        # aioquic's connect() takes a socket of IPv6, which a host need not have
+        any_address = "::" if ":" in options.address else "0.0.0.0"
+        transport, sender = await asyncio.get_running_loop().create_datagram_endpoint(
+            lambda: Sender(QuicConnection(configuration=client), options.bytes), local_addr=(any_address, 0))
+        try:
+            sender.connect((options.address, options.port))
+            await sender.wait_connected()
             sender.begin()
-            if options.bytes is None:
-                left = began + options.seconds - time.monotonic()
-                await asyncio.wait([sender.done], timeout=max(0, left))
-                if sender.done.done():
-                    sender.done.result()
-                sender.done.cancel()
-            else:
-                await sender.done
+            await _until_sent(sender, options, began)
+            sender.close()
+            await sender.wait_closed()
+        finally:
+            transport.close()
     print(json.dumps({"sent_bytes": sender.sent, "stack": f"aioquic {aioquic.__version__}", "cca": options.cca}))
+
+
+async def _until_sent(sender: Sender, options: argparse.Namespace, began: float) -> None:
+    """Until all is acknowledged, or the time is over."""
+    if options.bytes is None:
+        await asyncio.wait([sender.done], timeout=max(0, began + options.seconds - time.monotonic()))
+        if not sender.done.done():
+            sender.done.cancel()
+            return
+    await sender.done
 
 
 class Parser(argparse.ArgumentParser):

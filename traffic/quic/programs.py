@@ -88,7 +88,8 @@ def missing(name: str) -> str:
     if shutil.which(tool) is None:
         return f"there is no {tool} in PATH: ./setup.sh quic installs Debian's"
     if stack.needs and (version := _version(tool)) < _numbers(stack.needs):
-        return f"{tool} {'.'.join(map(str, version)) or '?'} is too old: {stack.needs} or newer is needed (rustup, or a newer Debian)"
+        had = ".".join(map(str, version)) or "of an unknown version"
+        return f"{tool} {had} is too old: {stack.needs} or newer is needed (by rustup, or of a newer Debian)"
     absent = [one for one in stack.packages if not _installed(one)]
     return f"{', '.join(absent)} missing: ./setup.sh quic" if absent else ""
 

@@ -20,7 +20,7 @@ _PACKETS_SHARE, _PACKETS = 0.01, 20
 #: of the mean in flight: a round trip is the sender's smoothed one, and a sample comes up to 10 ms late
 _FLIGHT_SHARE = 0.15
 _LARGEST_PACKET_BYTES = 1500
-#: how often more may be in flight than the window: probes after a timeout, and what a smaller window has left
+#: how often more may leave than the largest window of a round trip allows: probes after a timeout
 _BEYOND_SHARE = 0.1
 _LEAST_ROWS = 20
 #: acknowledgements may be this late (RFC 9000, 18.2), and a sender that was idle has an older estimate
@@ -111,8 +111,11 @@ def _against_wire(rows: Mapping[str, np.ndarray], wire: Columns, headers_bytes: 
     flight = float(of["in_flight_bytes"].mean())
     if abs(flight - float(left.mean())) > room_bytes:
         yield (f"{flight / 1e3:.1f} kB in flight on average, {left.mean() / 1e3:.1f} kB left the host in a round trip")
-    beyond = left > of["cwnd_bytes"] * (1 + _FLIGHT_SHARE) + 2 * _LARGEST_PACKET_BYTES
+    # what has left was allowed by the window of its time
+    since = np.searchsorted(t_us[known], t_us[known] - rtt_us)
+    allowed = np.array([of["cwnd_bytes"][begin:row + 1].max() for row, begin in enumerate(since)])
+    beyond = left > allowed * (1 + _FLIGHT_SHARE) + 2 * _LARGEST_PACKET_BYTES
     if beyond.mean() > _BEYOND_SHARE:
         row = int(np.argmax(beyond))
         yield (f"in {beyond.sum()} of {len(beyond)} rows more leaves the host in a round trip than its window allows, "
-               f"such as {left[row] / 1e3:.1f} of {of['cwnd_bytes'][row] / 1e3:.1f} kB at {t_us[known][row] / 1e6:g} s")
+               f"such as {left[row] / 1e3:.1f} of {allowed[row] / 1e3:.1f} kB at {t_us[known][row] / 1e6:g} s")

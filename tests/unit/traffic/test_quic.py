@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """QUIC flows: what is read from qlog, of several forms and of hostile ones, and the stacks that there are."""
 import json
+import re
 
 import pytest
 
+from testbed import PROJECT_DIR
 from testbed.core.fields import FieldError, decode
 from traffic.quic import programs, qlog
 from traffic.quic.scenario import Section
@@ -84,6 +86,14 @@ def test_every_stack_says_what_it_is():
     for name in programs.names():
         stack = programs.read(name)
         assert stack.title and set(stack.ccas) <= {"reno", "cubic", "bbr", "bbr2"}, name
+
+
+def test_the_page_names_the_congestion_controls_of_each_stack():
+    page = (PROJECT_DIR / "docs/howto/quic.md").read_text()
+    rows = dict(re.findall(r"^\| ([a-z0-9-]+) \| ([a-z].*?) \|", page, re.MULTILINE))
+    for name in programs.names():
+        said = [re.sub(r" \(.*\)", "", one) for one in rows[name].split(", ")]
+        assert tuple(said) == programs.read(name).ccas, name
 
 
 @pytest.mark.parametrize("given, says", [

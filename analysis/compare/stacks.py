@@ -2,9 +2,10 @@
 """QUIC stacks and the kernel's TCP on one bottleneck: each alone, beside itself, and beside the kernel's CUBIC.
 
 Who sends is `STACK:CONTROL`; of the kernel the stack is called `kernel`. Rates are those at which a flow arrives at its
-host, layer 2 (`arrived_rate_l2`), the same for QUIC and TCP. Harm to CUBIC is 1 - (its rate beside the other / its
-rate beside itself), as Ware and others define it (HotNets 2019). The distance of a stack from the kernel is that of its
-values from those of the kernel's congestion control with the same name.
+host, layer 2 (`arrived_rate_l2`), the same for QUIC and TCP. Harm to CUBIC, which is the second flow, is 1 - (its rate
+beside the other / its rate beside itself), as of Ware and others (HotNets 2019) but for what it is compared with. The
+distance of a stack from the kernel is that of its values from those of the kernel's Reno or CUBIC; of BBR, stacks have
+other versions than the kernel.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 
 KERNEL, REFERENCE = "kernel", "cubic"
+#: algorithms that are one in all stacks
+_SAME = ("reno", "cubic")
 #: of the sweep of a part with stacks
 _AXIS = "traffic.quic.stack"
 _LINK = "right_to_left"
@@ -46,6 +49,7 @@ QUANTITIES = (
     Quantity("alone", "utilisation", "utilisation", "%"),
     Quantity("alone", "delay", "mean queueing delay", "ms"),
     Quantity("alone", "drops", "packets dropped", "%", False),
+    Quantity("alone", "packet", "mean packet", "B"),
     Quantity("pair", "jain", "Jain's index of the two", "", False),
     Quantity("pair", "delay", "mean queueing delay", "ms"),
     Quantity("beside", "rate", "its rate", "Mbit/s"),
@@ -73,7 +77,7 @@ class Sender(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """A stack's quantity beside that of the kernel's control of the same name, and what may be said of it."""
+    """A stack's quantity beside that of the kernel's Reno or CUBIC, and what may be said of it."""
 
     sender: Sender
     quantity: Quantity
@@ -130,14 +134,15 @@ class Stacks:
             return []
         results, row = known
         if quantity.name in _METRICS:
-            return results.sample(row, _METRICS[quantity.name], _LINK)
+            return results.sample(row, *_METRICS[quantity.name])
         first, second = (results.keyed(row, _RATE, f"flow_{number}") for number in (1, 2))
         pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
         return [value for mine, its in pairs for value in self._of_rates(quantity.name, mine, its)]
 
     def _of_rates(self, name: str, mine: float, its: float) -> Iterator[float]:
         if name == "jain":
-            yield (mine + its) ** 2 / (2 * (mine ** 2 + its ** 2))
+            if mine + its > 0:
+                yield (mine + its) ** 2 / (2 * (mine ** 2 + its ** 2))
         elif name == "harm":
             if self._beside_itself:
                 yield 100 * (1 - its / self._beside_itself)
@@ -160,9 +165,9 @@ class Stacks:
 
     @cached_property
     def distances(self) -> list[Distance]:
-        """Of all stacks whose congestion control the kernel has, too; Holm's correction over all of them."""
+        """Of Reno and CUBIC of all stacks; Holm's correction over all of them."""
         asked = [(sender, quantity, self._compared(sender, quantity)) for sender in self.senders
-                 if sender.stack != KERNEL for quantity in DISTANCES]
+                 if sender.stack != KERNEL and sender.control in _SAME for quantity in DISTANCES]
         known = [(sender, quantity, one) for sender, quantity, one in asked if one is not None]
         return [Distance(sender, quantity, one, decision) for (sender, quantity, one), decision in zip(
             known, stats.decide([one for *_, one in known]))]
@@ -191,8 +196,8 @@ class Stacks:
         said = ", ".join(f"{count} {word}" for word, count in self.verdicts.most_common())
         apart = sum(one.decision.different for one in self.distances)
         return [f"{sum(self.verdicts.values())} runs: {said}",
-                f"{apart} of {len(self.distances)} values differ from those of the kernel's congestion control of the "
-                "same name"]
+                f"{apart} of {len(self.distances)} values of stacks' Reno and CUBIC differ from the kernel's"]
 
 
-_METRICS = {"utilisation": "utilisation", "delay": "queueing_delay_mean", "drops": "drop_rate"}
+_METRICS = {"utilisation": ("utilisation", _LINK), "delay": ("queueing_delay_mean", _LINK),
+            "drops": ("drop_rate", _LINK), "packet": ("arrived_packet_mean_l2", "flow_1")}

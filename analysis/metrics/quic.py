@@ -23,8 +23,8 @@ _GUEST = shapes.Object({"traffic?": shapes.Values(shapes.Object({"quic?": shapes
 
 def compute(run: Run) -> list[Metric]:
     """Goodput of the whole flow, from its start to its stop: the receiver counts it once. Means over the measurement
-    interval of window, bytes in flight and smoothed round trip, by the rows of quic_info. Packets that the sender
-    declared lost, of those it sent in the interval.
+    interval of window, bytes in flight and smoothed round trip: a row of quic_info holds until the next. Packets that
+    the sender declared lost, of those it sent in the interval.
     """
     flows = {flow.flow: flow for flow in run.flows if flow.kind == "quic"}
     if not flows:
@@ -44,14 +44,16 @@ def compute(run: Run) -> list[Metric]:
 
 
 def _of_sender(rows: pd.DataFrame, scope: str, run: Run) -> list[Metric]:
-    rows = rows[rows["t_us"].between(*run.interval)]
+    rows = rows[rows["t_us"].between(*run.interval, inclusive="left")]
+    lasts_us = np.diff(rows["t_us"].to_numpy(dtype=float), append=float(run.interval.end_us))
     found = []
     for name, column, unit, scale in (
             ("quic_window_mean", "cwnd_bytes", "kB", 1e3), ("quic_in_flight_mean", "in_flight_bytes", "kB", 1e3),
             ("quic_smoothed_rtt_mean", "srtt_us", "ms", 1e3)):
-        mean = float(rows[column].mean())
-        if np.isfinite(mean):
-            found.append(Metric(name, scope, unit, mean / scale))
+        values = rows[column].to_numpy(dtype=float)
+        known = np.isfinite(values)
+        if lasts_us[known].sum() > 0:
+            found.append(Metric(name, scope, unit, float(np.average(values[known], weights=lasts_us[known])) / scale))
     if len(rows) > 1:
         first, last = rows.iloc[0], rows.iloc[-1]
         sent = float(last["sent_packets"] - first["sent_packets"])

@@ -93,7 +93,7 @@ def _distances(found: Stacks) -> Table:
         of.setdefault(one.sender, {})[one.quantity] = one
     rows = [(False, [str(sender), *(_distance(distances.get(quantity)) for quantity in DISTANCES)])
             for sender, distances in of.items()]
-    return Table("Distance from the kernel's congestion control of the same name",
+    return Table("Distance of Reno and CUBIC from the kernel's",
                  ["sender", *(f"{_TITLES[one.pattern].lower()}: {one.label}" for one in DISTANCES)], rows)
 
 

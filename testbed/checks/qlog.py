@@ -32,6 +32,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     flows = [flow for flow in evidence.flows if flow.kind == "quic"]
     if not flows:
         return
+    if evidence.clock != "virtual":
+        yield Finding(NOT_APPLICABLE, "in real time nobody knows when a program's first event was")
+        return
     table = evidence.table("quic_info")
     if table is None:
         yield Finding("suspect", "no record of what the QUIC senders say in their qlog")

@@ -129,8 +129,9 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
-    chosen = [_without_missing_stacks(part) for part in
-              _without_the_longest(_chosen(suite, arguments.only), arguments)]
+    if suite.page and arguments.cca:
+        raise UsageError(f"--cca: suite {suite.name} has congestion controls of its own")
+    chosen = _without_missing_stacks(_without_the_longest(_chosen(suite, arguments.only), arguments))
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
         if suite.criteria and (runnable := [part.scenario for part in chosen if part.scenario]):
@@ -246,18 +247,24 @@ def _without_the_longest(parts: Sequence[suite_parts.Part], arguments: argparse.
     return kept
 
 
-def _without_missing_stacks(part: suite_parts.Part) -> suite_parts.Part:
-    """A part without the QUIC stacks of its sweep whose programs cannot be made here; these are named."""
-    if not any(_is_of_stacks(axis) for axis in part.sweep):
-        return part
+def _without_missing_stacks(parts: Sequence[suite_parts.Part]) -> list[suite_parts.Part]:
+    """The parts without the QUIC stacks of their sweeps whose programs cannot be made here; these are named."""
+    asked = {value.partition(":")[0] for part in parts for axis, values in part.sweep.items() if _is_of_stacks(axis)
+             for value in values}
+    if not asked:
+        return list(parts)
     from traffic.quic import programs
-    why = {name: programs.missing(name) for name in programs.names() if not programs.is_built(name)}
-    sweep = {axis: tuple(value for value in values if not _is_of_stacks(axis) or not why.get(value.partition(":")[0]))
-             for axis, values in part.sweep.items()}
-    left_out = {value.partition(":")[0] for axis, values in part.sweep.items() for value in {*values} - {*sweep[axis]}}
-    for name in sorted(left_out):
-        print(f"{part.name}: {name} is left out: {why[name]}", file=sys.stderr)
-    return dataclasses.replace(part, sweep=sweep)
+    why = {name: programs.missing(name) for name in sorted(asked) if name in programs.names()}
+    for name, lacks in why.items():
+        if lacks:
+            print(f"{name} is left out: {lacks}", file=sys.stderr)
+    found = []
+    for part in parts:
+        sweep = {axis: tuple(value for value in values if not (
+            _is_of_stacks(axis) and why.get(value.partition(":")[0]))) for axis, values in part.sweep.items()}
+        found.append(dataclasses.replace(part, sweep=sweep) if all(sweep.values()) else dataclasses.replace(
+            part, scenario="", sweep={}, choices={}, set={}, not_run="no QUIC stack can be made here: make quic"))
+    return found
 
 
 def _is_of_stacks(axis: str) -> bool:

@@ -24,6 +24,8 @@ FOLDER = pathlib.Path(__file__).with_name("stacks")
 PROGRAM = "program"
 _NAME = r"[a-z0-9][a-z0-9-]*"
 _TOOLS = {"cargo": "cargo", "go": "go", "c": "gcc", "python": "python3"}
+#: those that run with libraries of the machine
+_OF_DEBIAN = ("c", "python")
 _LONGEST_BUILD_S = 3600
 _LAST_LINES = 4
 
@@ -77,8 +79,9 @@ def program(name: str, report: Callable[[str], None]) -> pathlib.Path:
 
 
 def is_built(name: str) -> bool:
-    """Whether its program is in the cache, whole."""
-    return cache_dirs.whole(cache_dir() / "quic" / f"{name}-{_digest(name)}")
+    """Whether its program is in the cache, whole, and what it runs with is there."""
+    there = cache_dirs.whole(cache_dir() / "quic" / f"{name}-{_digest(name)}")
+    return there and not (read(name).build == "python" and missing(name))
 
 
 def missing(name: str) -> str:
@@ -90,7 +93,7 @@ def missing(name: str) -> str:
     if stack.needs and (version := _version(tool)) < _numbers(stack.needs):
         had = ".".join(map(str, version)) or "of an unknown version"
         return f"{tool} {had} is too old: {stack.needs} or newer is needed (by rustup, or of a newer Debian)"
-    absent = [one for one in stack.packages if not _installed(one)]
+    absent = [one for one in stack.packages if not _installed_version(one)] if shutil.which("dpkg-query") else []
     return f"{', '.join(absent)} missing: ./setup.sh quic" if absent else ""
 
 
@@ -106,10 +109,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def _installed(package: str) -> bool:
-    said = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True,
-                          check=False) if shutil.which("dpkg-query") else None
-    return said is None or said.stdout == "installed"
+def _installed_version(package: str) -> str:
+    """Of a Debian package; '' if it is not installed."""
+    if shutil.which("dpkg-query") is None:
+        return ""
+    said = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package], capture_output=True,
+                          text=True, check=False).stdout
+    return said.removeprefix("installed ") if said.startswith("installed ") else ""
 
 
 def _files(name: str) -> list[pathlib.Path]:
@@ -118,8 +124,10 @@ def _files(name: str) -> list[pathlib.Path]:
 
 @functools.cache
 def _digest(name: str) -> str:
-    """Of all files of a stack."""
-    state = hashlib.sha256()
+    """Of all files of a stack, and of the versions of Debian's libraries that its program runs with."""
+    stack = read(name)
+    versions = map(_installed_version, stack.packages if stack.build in _OF_DEBIAN else ())
+    state = hashlib.sha256("".join(versions).encode())
     for path in _files(name):
         data = path.read_bytes()
         state.update(f"{path.relative_to(FOLDER)}\0{len(data)}\0".encode() + data)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the qlog of a QUIC sender says of its congestion control, as rows of the raw table `quic_info`.
 
-qlog is what a program left, and is read as such: lines that are no events are counted, not trusted. Forms: JSON with
+qlog is what a program left, and is read as such: values that make no sense are left out. Forms: JSON with
 `traces`, or an event a line, with or without the record separator of JSON-SEQ. Events have a name of draft 0.3
 (`recovery:metrics_updated`), of earlier ones (category and name apart) or of later ones
 (`quic:recovery_metrics_updated`). Sources: draft-ietf-quic-qlog-main-schema, draft-ietf-quic-qlog-quic-events.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import pathlib
 from collections.abc import Iterator, Mapping
 
@@ -59,6 +58,8 @@ def read(path: pathlib.Path, flow: int, start_us: int, rtt_unit: str, interval_u
     with open(path, encoding="utf-8", errors="replace") as file:
         for at_us, name, data in _events(file):
             first_us = at_us if first_us is None else first_us
+            if at_us > _LARGEST:
+                raise QlogError("an event at a time that no run has")
             t_us = start_us + round(at_us - first_us)
             if t_us < now.t_us - interval_us:
                 raise QlogError(f"an event at {at_us / 1e6:g} s comes after one {(now.t_us - t_us) / 1e6:g} s later")
@@ -82,7 +83,7 @@ def _take(now: State, name: str, data: Mapping[str, object], unit_us: float) -> 
         now.counts[_COUNTED[name]] += 1
     elif name in _METRICS:
         for column, of in _AMOUNTS.items():
-            if (amount := _number(data.get(of))) is not None and amount < _LARGEST:
+            if (amount := _number(data.get(of))) is not None:
                 now.values[column] = amount
         for column, of in _TIMES.items():
             if (time := _number(data.get(of))) is not None and time * unit_us < _LARGEST:
@@ -90,21 +91,21 @@ def _take(now: State, name: str, data: Mapping[str, object], unit_us: float) -> 
         # quiche has no event of a lost packet
         if isinstance(lost := data.get("cf_lost_packets"), dict) and (total := _number(lost.get("total"))) is not None:
             now.counts["lost_packets"] = int(total)
-        return "congestion_window" in data
+        return "cwnd_bytes" in now.values
     elif name in _STATE:
-        now.state = str(data.get("new", ""))[:40]
+        now.state = str(data.get("new", "")).encode("ascii", "replace").decode()[:40]
     return False
 
 
 def _number(value: object) -> float | None:
-    """A finite number of zero or more, also as text; None otherwise."""
+    """A number of zero or more that a table can hold, also as text; None otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) and number >= 0 else None
+    return number if 0 <= number < _LARGEST else None
 
 
 def _events(file: Iterator[str]) -> Iterator[tuple[float, str, Mapping[str, object]]]:
@@ -112,7 +113,7 @@ def _events(file: Iterator[str]) -> Iterator[tuple[float, str, Mapping[str, obje
     unit_us, delta, clock_us = 1e3, False, 0.0
     for found in _objects(file):
         if isinstance(found, dict) and ("trace" in found or "traces" in found):
-            trace = found.get("trace") or next(iter(_list(found["traces"])), None)
+            trace = found.get("trace") or next(iter(_list(found.get("traces"))), None)
             trace = trace if isinstance(trace, dict) else {}
             unit_us, delta = _clock(trace)
             events, names = _list(trace.get("events")), trace.get("event_fields")
@@ -170,4 +171,6 @@ def _objects(file: Iterator[str]) -> Iterator[object]:
             try:
                 yield json.loads(text)
             except (ValueError, RecursionError):
+                if next(file, "").strip():
+                    raise QlogError("a line in the midst of it is no JSON") from None
                 return

@@ -158,6 +158,9 @@ def collect(component: records.Component, workload: records.Workload, context: C
                 shutil.copyfile(context.work_dir / name, raw_dir / name)
             names += outputs.values()
             said |= _last_word(raw_dir / outputs[""])
+        if flow.bytes is not None and said.get("received_bytes") != flow.bytes:
+            raise RunFailed(f"{component.name}: the receiver of flow {flow.flow} got {said.get('received_bytes')} of "
+                            f"{flow.bytes} bytes")
         ends.append(said)
     return {"files": kept, "quic": ends}
 

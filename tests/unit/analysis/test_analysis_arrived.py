@@ -25,13 +25,14 @@ def a_run(*flows, samples=True, edge_interval_us=100_000):
 def test_each_flow_has_what_its_last_link_carried():
     found = arrived.compute(a_run(("program", "r_to_n1"), ("tcp", "r_to_n2")))
     assert [(one.metric, one.scope, one.unit) for one in found] == [
-        ("arrived_rate_l2", "flow_1", "Mbit/s"), ("arrived_rate_l2", "flow_2", "Mbit/s")]
-    assert [one.value for one in found] == pytest.approx([1, 2])
+        ("arrived_rate_l2", "flow_1", "Mbit/s"), ("arrived_packet_mean_l2", "flow_1", "B"),
+        ("arrived_rate_l2", "flow_2", "Mbit/s"), ("arrived_packet_mean_l2", "flow_2", "B")]
+    assert [one.value for one in found] == pytest.approx([1, 125, 2, 250])
 
 
 def test_flows_of_tcp_alone_have_it_where_links_of_hosts_are_sampled_often():
     found = arrived.compute(a_run(("tcp", "r_to_n1"), edge_interval_us=10_000))
-    assert [one.value for one in found] == pytest.approx([1])
+    assert [one.value for one in found] == pytest.approx([1, 125])
 
 
 def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
@@ -41,7 +42,7 @@ def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
     table["sent_bytes"] = (table["t_us"].clip(2_000_000, 2_500_000) - 2_000_000) // 8
     run.frame = lambda name: table
     run.flows[0] = run.flows[0].changed(start_us=2_000_000, stop_us=2_500_000)
-    assert [one.value for one in arrived.compute(run)] == pytest.approx([1])
+    assert arrived.compute(run)[0].value == pytest.approx(1)
 
 
 @pytest.mark.parametrize("flows, samples", [

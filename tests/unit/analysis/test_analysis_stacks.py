@@ -2,6 +2,7 @@
 """QUIC stacks beside the kernel: what is made of the rates of two flows, and of runs that are not there."""
 import pytest
 
+from analysis.compare import stacks_figure
 from analysis.compare.published import Runs
 from analysis.compare.stacks import PARTS, QUANTITIES, Sender, Stacks
 from analysis.pages import stacks_report
@@ -58,6 +59,17 @@ def test_a_distance_is_from_the_kernels_control_of_the_same_name(found):
 
 def test_the_kernel_comes_first(found):
     assert found.senders == [Sender("kernel", "cubic"), Sender("quinn", "cubic")]
+
+
+def test_a_figure_of_one_pattern_alone_has_one_panel(found, monkeypatch, tmp_path):
+    monkeypatch.setattr(Stacks, "_rows", lambda self, pattern: {
+        Sender("quinn", "cubic"): (RESULTS, "quic")} if pattern == "alone" else {})
+    assert stacks_figure.draw(found, tmp_path) == "stacks"
+    assert (tmp_path / "stacks.svg").exists()
+
+
+def test_two_flows_without_a_packet_have_no_index(found):
+    assert not list(found._of_rates("jain", 0.0, 0.0))
 
 
 def test_a_page_of_nothing_says_what_was_not_run(tmp_path):

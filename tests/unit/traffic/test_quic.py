@@ -62,7 +62,12 @@ def test_round_trips_have_the_unit_of_the_stack(tmp_path):
 
 @pytest.mark.parametrize("text, says", [
     ("", "neither JSON"), ("{", "neither JSON"), ("[" * 100_000, "neither JSON"), ("7\n", "no event metrics_updated"),
-    (lines(EVENTS[1:3]), "no event metrics_updated"), (lines([EVENTS[3], EVENTS[0]]), "comes after one")])
+    (lines(EVENTS[1:3]), "no event metrics_updated"), ('{"trace": null}\n', "no event metrics_updated"),
+    (lines([(1e306, *EVENTS[0][1:])]), "no event metrics_updated"),
+    (lines([EVENTS[0], (2.0**49, *EVENTS[0][1:])]), "no run has"),
+    (lines([(0, EVENTS[0][1], {"congestion_window": "x"})]), "no event metrics_updated"),
+    (lines().replace('packet_received"', "packet_received"), "in the midst"),
+    (lines([EVENTS[3], EVENTS[0]]), "comes after one")])
 def test_what_is_no_qlog_is_refused(tmp_path, text, says):
     with pytest.raises(qlog.QlogError, match=says):
         read(tmp_path, text)
@@ -85,7 +90,7 @@ def test_every_stack_says_what_it_is():
     assert "quinn" in programs.names()
     for name in programs.names():
         stack = programs.read(name)
-        assert stack.title and set(stack.ccas) <= {"reno", "cubic", "bbr", "bbr2"}, name
+        assert stack.title and set(stack.ccas) <= {"reno", "cubic", "bbr"}, name
 
 
 def test_the_page_names_the_congestion_controls_of_each_stack():

@@ -254,7 +254,8 @@ def _without_missing_stacks(parts: Sequence[suite_parts.Part]) -> list[suite_par
     if not asked:
         return list(parts)
     from traffic.quic import programs
-    why = {name: programs.missing(name) for name in sorted(asked) if name in programs.names()}
+    why = {name: "" if programs.is_built(name) else programs.missing(name)
+           for name in sorted(asked) if name in programs.names()}
     for name, lacks in why.items():
         if lacks:
             print(f"{name} is left out: {lacks}", file=sys.stderr)

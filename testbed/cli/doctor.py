@@ -117,7 +117,7 @@ def _engine(name: str) -> Iterator[_Finding]:
 def _quic() -> Iterator[_Finding]:
     from traffic.quic import programs
     for name in programs.names():
-        why = "" if programs.is_built(name) else programs.missing(name)
+        why = "" if programs.is_built(name) else programs.missing(name, versions=False)
         yield not why, f"QUIC stack {name}", why or programs.read(name).title + (
             "" if programs.is_built(name) else ", made when a run needs it"), ""
 

@@ -36,6 +36,8 @@ PROCESS_1 = "testbed.guest.main"
 _IMAGE_OF = pathlib.Path(__file__).with_name("import_image.py")
 #: of Python where it makes what must always be the same
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"}
+#: prepares what runs inside, and needs the cache for it
+_OUTSIDE = ("traffic/quic/programs.py",)
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
 #: what else decides is what programs of QUIC stacks are made of
 _SUFFIXES = (".py", ".c", ".h", ".rs", ".go", ".toml", ".lock", ".mod", ".sum", ".yaml")
@@ -90,7 +92,7 @@ def _contents() -> dict[str, bytes]:
     asked: set[str] = set()
     while wanted:
         name = wanted.pop()
-        if name not in found:
+        if name not in found and name not in _OUTSIDE:
             found[name] = (PROJECT_DIR / name).read_bytes()
             if name.endswith(".py"):
                 modules = imports.modules_of(found[name], name.split("/")[:-1]) - asked

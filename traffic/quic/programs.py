@@ -84,13 +84,14 @@ def is_built(name: str) -> bool:
     return there and not (read(name).build == "python" and missing(name))
 
 
-def missing(name: str) -> str:
-    """What this machine lacks to make its program, and what to do; '' if nothing."""
+def missing(name: str, versions: bool = True) -> str:
+    """What this machine lacks to make its program, and what to do; '' if nothing. versions: tools are asked for theirs,
+    which may write to the user's home."""
     stack = read(name)
     tool = _TOOLS[stack.build]
     if shutil.which(tool) is None:
         return f"there is no {tool} in PATH: ./setup.sh quic installs Debian's"
-    if stack.needs and (version := _version(tool)) < _numbers(stack.needs):
+    if versions and stack.needs and (version := _version(tool)) < _numbers(stack.needs):
         had = ".".join(map(str, version)) or "of an unknown version"
         return f"{tool} {had} is too old: {stack.needs} or newer is needed (by rustup, or of a newer Debian)"
     absent = [one for one in stack.packages if not _installed_version(one)] if shutil.which("dpkg-query") else []

@@ -8,7 +8,7 @@ from testbed import checks
 from testbed.checks import _flows, _tables, edges
 from testbed.core.errors import DamagedRun
 from testbed.core.run_files import Scenario
-from tests.unit.testbed import bad_air, bad_links, bad_runs, bad_senders, evidence_files, spoils, steady_runs
+from tests.unit.testbed import bad_air, bad_links, bad_quic, bad_runs, bad_senders, evidence_files, spoils, steady_runs
 from traffic.workload.records import Flow
 
 
@@ -16,6 +16,8 @@ from traffic.workload.records import Flow
 def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "air":
         bad_air.counted()(files)
+    if check == "qlog":
+        bad_quic.quic()(files)
     if check == "connected":
         bad_air.in_vain()(files)
     if check in ("acknowledged", "cwnd", "retransmissions", "round_trips"):
@@ -353,7 +355,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(checks.names()) - {
-        "air", "connected", "cwnd", "datagrams", "marks", "one_way", "schedule", "segments", "steady"}
+        "air", "connected", "cwnd", "datagrams", "marks", "one_way", "qlog", "schedule", "segments", "steady"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

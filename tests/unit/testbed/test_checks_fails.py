@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from testbed import PROJECT_DIR, checks
-from tests.unit.testbed import bad_air, bad_kernels, bad_links, bad_real_time, bad_runs, bad_senders, evidence_files
+from tests.unit.testbed import (bad_air, bad_kernels, bad_links, bad_quic, bad_real_time, bad_runs, bad_senders,
+                                evidence_files)
 
 CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS, *bad_air.CHECKS,
-          *bad_senders.CHECKS, *bad_kernels.CHECKS]
+          *bad_senders.CHECKS, *bad_kernels.CHECKS, *bad_quic.CHECKS]
 
 
 @pytest.mark.parametrize("bad", CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")

@@ -16,8 +16,8 @@ def main(module):
                   "ip neigh add 10.9.9.2 lladdr 02:00:00:00:00:01 dev q0"):
         subprocess.run(words.split(), check=True)
     index = socket.if_nametoindex("q0")
-    # zero, interval, measure_from, until; devices, bins, rows, may_deny; bins from 0 ns on
-    order = struct.pack("=QQQQIIIIQI", time.monotonic_ns(), 10**7, 0, 10**12, 1, 1, 100, 0, 0, index)
+    # zero, interval, measure_from, until; devices, bins, rows, may_deny, codepoints, unused; bins from 0 ns on
+    order = struct.pack("=QQQQIIIIIIQI", time.monotonic_ns(), 10**7, 0, 10**12, 1, 1, 100, 0, 1, 0, 0, index)
     return {name: [_read(name, begin, True), _read(name, begin, False), _read(name, b"", True)]
             for name, begin in (("queue_log", struct.pack("=I", index)), ("queue_sojourn", order))}
 

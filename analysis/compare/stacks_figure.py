@@ -45,7 +45,8 @@ def draw(found: Stacks, folder: Path) -> str:
                      gnuplot.quote(f"{number} {whose} {column}") for column in ("mean", "y", "low", "high"))
                      + f" with xerrorbars linewidth 1.8 pointtype 7 pointsize 0.8 linecolor '{colour}'"
                      for whose, colour in shown)),
-                 "set format y ''"]
+                 # names stand at the first panel
+                 "set ytics (" + ", ".join(f"'' {place}" for place in range(1, rows + 1)) + ")"]
     gnuplot.draw(folder, NAME, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
     return NAME
 

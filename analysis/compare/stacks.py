@@ -192,7 +192,7 @@ class Stacks:
         return next(known, "")
 
     def sentences(self) -> Sequence[str]:
-        """For a terminal: how many runs, and how many distances are told apart."""
+        """For a terminal: the number of runs, and of values that differ from the kernel's."""
         said = ", ".join(f"{count} {word}" for word, count in self.verdicts.most_common())
         apart = sum(one.decision.different for one in self.distances)
         return [f"{sum(self.verdicts.values())} runs: {said}",

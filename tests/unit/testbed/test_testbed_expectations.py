@@ -69,7 +69,7 @@ def test_what_is_refused(text, error):
     (["expect:", "  - utilisation > 0.9", "  - {that: drops < 1, after: tmix.stop}"],
      ":13: expect.2.after: no component 'tmix'; there are: greedy"),
     (["expect:", "  - {that: queueing_delay_p99 < 1 s, from: 2 s}"],
-     ":12: expect.1.that: queueing_delay_p99 is not known of a part of a run; these are: arrived_rate_l2, "),
+     ":12: expect.1.that: queueing_delay_p99 is not known of a part of a run; these are: arrived_"),
     (["expect: []", "quick: {expect: [drops < 1 %]}"], ":12: expect.1: drops is in packets"),
 ])
 def test_file_line_and_field_are_told(file, lines, error):

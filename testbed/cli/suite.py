@@ -248,24 +248,34 @@ def _without_the_longest(parts: Sequence[suite_parts.Part], arguments: argparse.
 
 
 def _without_missing_stacks(parts: Sequence[suite_parts.Part]) -> list[suite_parts.Part]:
-    """The parts without the QUIC stacks of their sweeps whose programs cannot be made here; these are named."""
-    asked = {value.partition(":")[0] for part in parts for axis, values in part.sweep.items() if _is_of_stacks(axis)
-             for value in values}
-    if not asked:
+    """The parts without the QUIC stacks whose programs cannot be made here; these are named."""
+    asked = {part.name: _stacks(part) for part in parts}
+    if not any(asked.values()):
         return list(parts)
     from traffic.quic import programs
     why = {name: "" if programs.is_built(name) else programs.missing(name)
-           for name in sorted(asked) if name in programs.names()}
-    for name, lacks in why.items():
-        if lacks:
-            print(f"{name} is left out: {lacks}", file=sys.stderr)
+           for name in sorted(set().union(*asked.values())) if name in programs.names()}
+    absent = {name for name, lacks in why.items() if lacks}
+    for name in sorted(absent):
+        print(f"{name} is left out: {why[name]}", file=sys.stderr)
     found = []
     for part in parts:
         sweep = {axis: tuple(value for value in values if not (
-            _is_of_stacks(axis) and why.get(value.partition(":")[0]))) for axis, values in part.sweep.items()}
-        found.append(dataclasses.replace(part, sweep=sweep) if all(sweep.values()) else dataclasses.replace(
-            part, scenario="", sweep={}, choices={}, set={}, not_run="no QUIC stack can be made here: make quic"))
+            _is_of_stacks(axis) and value.partition(":")[0] in absent)) for axis, values in part.sweep.items()}
+        if not all(sweep.values()) or (sweep == part.sweep and asked[part.name] & absent):
+            lacking = ", ".join(sorted(asked[part.name] & absent))
+            part = dataclasses.replace(part, scenario="", sweep={}, choices={}, set={},
+                                       not_run=f"no program of {lacking}: make quic")
+        found.append(dataclasses.replace(part, sweep=sweep) if part.scenario else part)
     return found
+
+
+def _stacks(part: suite_parts.Part) -> set[str]:
+    """The QUIC stacks of a part: of its sweep, or else of its scenario."""
+    swept = {value for axis, values in part.sweep.items() if _is_of_stacks(axis) for value in values}
+    if not swept and part.scenario:
+        swept = {str(one["stack"]) for one in scenario.load(part.scenario).traffic if one["kind"] == "quic"}
+    return {value.partition(":")[0] for value in swept}
 
 
 def _is_of_stacks(axis: str) -> bool:

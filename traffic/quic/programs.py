@@ -120,7 +120,13 @@ def _installed_version(package: str) -> str:
 
 
 def _files(name: str) -> list[pathlib.Path]:
-    return sorted(path for path in (FOLDER / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    own = sorted(path for path in (FOLDER / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return own + _shared(name)
+
+
+def _shared(name: str) -> list[pathlib.Path]:
+    """The sources that all stacks of a language have, beside their folders."""
+    return sorted(FOLDER.glob("*.rs")) if read(name).build == "cargo" else []
 
 
 @functools.cache
@@ -142,6 +148,8 @@ def _make(name: str, target: pathlib.Path, report: Callable[[str], None]) -> Non
     with tempfile.TemporaryDirectory(prefix="testbed-quic-") as scratch:
         sources, made = pathlib.Path(scratch, "sources"), pathlib.Path(scratch, "made")
         shutil.copytree(FOLDER / name, sources, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in _shared(name):
+            shutil.copyfile(path, pathlib.Path(scratch, path.name))
         made.mkdir()
         built = _BUILDERS[read(name).build](name, sources, made)
         shutil.copyfile(built, target)

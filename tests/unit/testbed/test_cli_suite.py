@@ -10,6 +10,7 @@ from testbed.cli import _estimates, _experiment, _runs, run
 from testbed.core import errors
 from testbed.runs.campaign import Ready
 from testbed.scenario import ccas
+from traffic.quic import programs
 
 SUITE = """\
 title: Pair
@@ -218,3 +219,26 @@ def test_a_suite_is_run_where_no_verb_is_given(capsys):
     assert "--only nosuch: no such part of published" in capsys.readouterr().err
     assert cli.main(["suite", "publshed"]) == 2
     assert "list, run or a suite expected; did you mean published?" in capsys.readouterr().err
+
+
+def test_quic_stacks_that_cannot_be_made_are_left_out(carried_out, tmp_path, monkeypatch, capsys):
+    """Of a sweep only those; a part that has no other is not run. Others are not touched."""
+    suite = tmp_path / "stacks.yaml"
+    suite.write_text("""\
+title: Stacks
+description: Some can be made, some cannot.
+parts:
+  - {name: swept, scenario: quic, sweep: {traffic.quic.stack: ["quinn:reno", "ngtcp2:reno"]}}
+  - {name: all-of-a-sweep, scenario: quic, sweep: {traffic.quic.stack: ["quinn:reno"]}}
+  - {name: fixed, scenario: quic-beside-tcp}
+  - {name: tcp, scenario: rtt-fairness}
+""")
+    monkeypatch.setattr(programs, "is_built", lambda name: False)
+    monkeypatch.setattr(programs, "missing", lambda name: "no cargo" if name == "quinn" else "")
+    assert cli.main(["suite", "list", str(suite), "--quick"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "quinn is left out: no cargo\n"
+    swept, whole, fixed, tcp, _ = said.out.splitlines()
+    assert "ngtcp2:reno" in swept and "quinn" not in swept and tcp.startswith("bin/testbed run rtt-fairness")
+    assert whole == "all-of-a-sweep: not run: no program of quinn: make quic"
+    assert fixed == "fixed: not run: no program of quinn: make quic"

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A sender and a receiver of one QUIC stream with quiche; ../README.md has their command line.
 
-use std::collections::HashMap;
+#[path = "../../command_line.rs"]
+mod command_line;
+
+use command_line::{any_address, usage, Options, Problem};
+
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::process::exit;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quiche::{CongestionControlAlgorithm, Config, Connection, ConnectionId, QlogLevel, RecvInfo, SendInfo};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::rand::{getrandom, GetRandomFlags};
-
-type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 const STACK: &str = "quiche 0.30.0";
 const ALPN: &[&[u8]] = &[b"testbed"];
@@ -25,56 +26,9 @@ const IDLE_MS: u64 = 30_000;
 const PACKET_BYTES: usize = 1350;
 const DATAGRAM_BYTES: usize = 65535;
 const STREAM: u64 = 2;
-const USAGE: &str = "receive --address A --port P --certificate FILE --key FILE | \
-                     send --address A --port P --cca NAME (--bytes N | --seconds S) --qlog FILE";
-
-/// The options of the command line, {"--name": value}.
-struct Options(HashMap<String, String>);
-
-impl Options {
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).unwrap_or_else(|| usage(&format!("{name} is missing")))
-    }
-
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        let value = self.0.get(name)?;
-        Some(value.parse().unwrap_or_else(|_| usage(&format!("{name} {value}: not a value of that kind"))))
-    }
-
-    fn peer(&self) -> SocketAddr {
-        let (address, port) = (self.number::<IpAddr>("--address"), self.number("--port"));
-        match (address, port) {
-            (Some(address), Some(port)) => SocketAddr::new(address, port),
-            _ => usage("--address and --port are missing"),
-        }
-    }
-}
-
-fn usage(problem: &str) -> ! {
-    eprintln!("{problem}; usage: {USAGE}");
-    exit(2)
-}
 
 fn main() {
-    let mut words = std::env::args().skip(1);
-    let role = words.next().unwrap_or_default();
-    let mut options = HashMap::new();
-    while let Some(name) = words.next() {
-        match words.next() {
-            Some(value) => options.insert(name, value),
-            None => usage(&format!("{name}: no value")),
-        };
-    }
-    let options = Options(options);
-    let done = match role.as_str() {
-        "receive" => receive(&options),
-        "send" => send(&options),
-        _ => usage(&format!("{role:?} is neither receive nor send")),
-    };
-    if let Err(problem) = done {
-        eprintln!("{problem}");
-        exit(1)
-    }
+    command_line::run(receive, send)
 }
 
 /// What both ends have in common.
@@ -203,7 +157,7 @@ fn receive(options: &Options) -> Result<(), Problem> {
     let mut config = config()?;
     config.load_cert_chain_from_pem_file(options.text("--certificate"))?;
     config.load_priv_key_from_pem_file(options.text("--key"))?;
-    let local = options.peer();
+    let local = options.address();
     let mut wire = Wire::new(local)?;
     let mut all: Vec<Incoming> = Vec::new();
     let mut scratch = vec![0; DATAGRAM_BYTES];
@@ -255,19 +209,13 @@ fn congestion_control(name: &str) -> CongestionControlAlgorithm {
 }
 
 fn send(options: &Options) -> Result<(), Problem> {
-    let began = Instant::now();
     let cca = options.text("--cca");
-    let (bytes, seconds) = (options.number::<usize>("--bytes"), options.number::<f64>("--seconds"));
-    if bytes.is_some() == seconds.is_some() {
-        usage("one of --bytes and --seconds expected");
-    }
-    let until = seconds.map(|one| began + Duration::from_secs_f64(one));
+    let (bytes, until) = options.amount(Instant::now());
 
     let mut config = config()?;
     config.set_cc_algorithm(congestion_control(cca));
-    let peer = options.peer();
-    let any: IpAddr = if peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
-    let mut wire = Wire::new(SocketAddr::new(any, 0))?;
+    let peer = options.address();
+    let mut wire = Wire::new(any_address(peer))?;
     let local = wire.socket.local_addr()?;
     let id = new_id()?;
     let mut connection = quiche::connect(Some("server"), &ConnectionId::from_ref(&id), local, peer, &mut config)?;
@@ -298,11 +246,11 @@ fn send(options: &Options) -> Result<(), Problem> {
             closing = true;
         }
         while !closing && !finished && connection.is_established() {
-            let wanted = bytes.map_or(chunk.len(), |all| (all - sent).min(chunk.len()));
-            let last = bytes.is_some_and(|all| sent + wanted == all);
+            let wanted = bytes.map_or(chunk.len() as u64, |all| (all - sent).min(chunk.len() as u64)) as usize;
+            let last = bytes.is_some_and(|all| sent + wanted as u64 == all);
             match connection.stream_send(STREAM, &chunk[..wanted], last) {
                 Ok(written) => {
-                    sent += written;
+                    sent += written as u64;
                     finished = last && written == wanted;
                 }
                 Err(quiche::Error::Done) => break,

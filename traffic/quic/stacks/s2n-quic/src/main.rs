@@ -2,20 +2,25 @@
 //! A sender and a receiver of one QUIC stream with s2n-quic; ../README.md has their command line.
 #![allow(deprecated)]           // s2n-quic's own builders have no client that accepts any certificate
 
-use std::collections::HashMap;
+#[path = "../../any_certificate.rs"]
+mod any_certificate;
+#[path = "../../command_line.rs"]
+mod command_line;
+
+use any_certificate::AnyCertificate;
+use command_line::{any_address, usage, Options, Problem};
+
 use std::fs::File;
+use std::future::Future;
 use std::io::{BufWriter, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
 use s2n_quic::client::Connect;
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::event::events::{PacketLost, PacketReceived, PacketSent, RecoveryMetrics};
@@ -26,65 +31,18 @@ use s2n_quic::provider::tls::rustls as tls;
 use s2n_quic::{Client, Connection, Server};
 use tokio::signal::unix::{signal, SignalKind};
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
-
 const STACK: &str = "s2n-quic 1.91.0";
 const ALPN: &str = "testbed";
 /// Larger than any bandwidth-delay product, so that only congestion control limits the sender.
 const WINDOW_BYTES: u32 = 64 << 20;
 const CHUNK_BYTES: usize = 64 << 10;
-const USAGE: &str = "receive --address A --port P --certificate FILE --key FILE | \
-                     send --address A --port P --cca NAME (--bytes N | --seconds S) --qlog FILE";
-
-/// The options of the command line, {"--name": value}.
-struct Options(HashMap<String, String>);
-
-impl Options {
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).unwrap_or_else(|| usage(&format!("{name} is missing")))
-    }
-
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        let value = self.0.get(name)?;
-        Some(value.parse().unwrap_or_else(|_| usage(&format!("{name} {value}: not a value of that kind"))))
-    }
-
-    fn peer(&self) -> SocketAddr {
-        let (address, port) = (self.number::<IpAddr>("--address"), self.number("--port"));
-        match (address, port) {
-            (Some(address), Some(port)) => SocketAddr::new(address, port),
-            _ => usage("--address and --port are missing"),
-        }
-    }
-}
-
-fn usage(problem: &str) -> ! {
-    eprintln!("{problem}; usage: {USAGE}");
-    exit(2)
-}
 
 fn main() {
-    let mut words = std::env::args().skip(1);
-    let role = words.next().unwrap_or_default();
-    let mut options = HashMap::new();
-    while let Some(name) = words.next() {
-        match words.next() {
-            Some(value) => options.insert(name, value),
-            None => usage(&format!("{name}: no value")),
-        };
-    }
-    let options = Options(options);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = match role.as_str() {
-        "receive" => runtime.map_err(Problem::from).and_then(|one| one.block_on(receive(&options))),
-        "send" => runtime.map_err(Problem::from).and_then(|one| one.block_on(send(&options))),
-        _ => usage(&format!("{role:?} is neither receive nor send")),
-    };
-    if let Err(problem) = done {
-        let cause = problem.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        eprintln!("{problem}{cause}");
-        exit(1)
-    }
+    command_line::run(|options| block_on(receive(options)), |options| block_on(send(options)))
+}
+
+fn block_on(work: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 fn limits() -> Result<Limits, Problem> {
@@ -104,7 +62,7 @@ async fn receive(options: &Options) -> Result<(), Problem> {
         .with_certificate(Path::new(options.text("--certificate")), Path::new(options.text("--key")))?
         .with_application_protocols([ALPN].into_iter())?
         .build()?;
-    let mut server = Server::builder().with_tls(tls)?.with_io(io(options.peer())?)?.with_limits(limits()?)?.start()?;
+    let mut server = Server::builder().with_tls(tls)?.with_io(io(options.address())?)?.with_limits(limits()?)?.start()?;
     let received = Arc::new(AtomicUsize::new(0));
     let mut end = signal(SignalKind::terminate())?;
     loop {
@@ -126,7 +84,7 @@ async fn drain(mut connection: Connection, received: Arc<AtomicUsize>) {
     }
 }
 
-fn client(cca: &str, any: IpAddr, qlog: Qlog) -> Result<Client, Problem> {
+fn client(cca: &str, local: SocketAddr, qlog: Qlog) -> Result<Client, Problem> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -136,7 +94,7 @@ fn client(cca: &str, any: IpAddr, qlog: Qlog) -> Result<Client, Problem> {
     config.alpn_protocols = vec![ALPN.into()];
     let builder = Client::builder()
         .with_tls(tls::Client::new(config))?
-        .with_io(io(SocketAddr::new(any, 0))?)?
+        .with_io(io(local)?)?
         .with_limits(limits()?)?
         .with_event(qlog)?;
     Ok(match cca {
@@ -149,21 +107,16 @@ fn client(cca: &str, any: IpAddr, qlog: Qlog) -> Result<Client, Problem> {
 async fn send(options: &Options) -> Result<(), Problem> {
     let began = Instant::now();
     let cca = options.text("--cca");
-    let (bytes, seconds) = (options.number::<usize>("--bytes"), options.number::<f64>("--seconds"));
-    if bytes.is_some() == seconds.is_some() {
-        usage("one of --bytes and --seconds expected");
-    }
-    let until = seconds.map(|one| began + Duration::from_secs_f64(one));
-    let peer = options.peer();
-    let any: IpAddr = if peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+    let (bytes, until) = options.amount(began);
+    let peer = options.address();
     let qlog = Qlog::new(BufWriter::new(File::create(options.text("--qlog"))?))?;
-    let mut client = client(cca, any, qlog)?;
+    let mut client = client(cca, any_address(peer), qlog)?;
     let mut connection = client.connect(Connect::new(peer).with_server_name("server")).await?;
     let mut stream = connection.open_send_stream().await?;
     let chunk = Bytes::from(vec![b'x'; CHUNK_BYTES]);
-    let mut sent = 0;
+    let mut sent = 0u64;
     loop {
-        let wanted = bytes.map_or(CHUNK_BYTES, |all| (all - sent).min(CHUNK_BYTES));
+        let wanted = bytes.map_or(CHUNK_BYTES as u64, |all| (all - sent).min(CHUNK_BYTES as u64)) as usize;
         if wanted == 0 {
             break;
         }
@@ -174,7 +127,7 @@ async fn send(options: &Options) -> Result<(), Problem> {
                 Err(_) => break,
             },
         }
-        sent += wanted;
+        sent += wanted as u64;
     }
     if bytes.is_some() {
         stream.close().await?;              // all of it is acknowledged
@@ -233,33 +186,5 @@ impl Subscriber for Qlog {
 
     fn on_packet_lost(&mut self, _: &mut (), meta: &ConnectionMeta, event: &PacketLost) {
         self.write(meta, "recovery:packet_lost", &format!("\"raw\":{{\"length\":{}}}", event.bytes_lost));
-    }
-}
-
-/// The receiver's certificate signs itself.
-#[derive(Debug)]
-struct AnyCertificate;
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self, _: &CertificateDer<'_>, _: &[CertificateDer<'_>], _: &ServerName<'_>, _: &[u8], _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self, _: &[u8], _: &CertificateDer<'_>, _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self, _: &[u8], _: &CertificateDer<'_>, _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::ED25519, SignatureScheme::RSA_PSS_SHA256]
     }
 }

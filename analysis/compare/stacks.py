@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ QUANTITIES = (
 )
 #: those of the distance from the kernel
 DISTANCES = tuple(one for one in QUANTITIES if (one.pattern, one.name) in (
-    ("alone", "delay"), ("alone", "drops"), ("pair", "jain"), ("beside", "rate")))
+    ("alone", "delay"), ("pair", "jain"), ("beside", "rate")))
 
 
 class Sender(NamedTuple):
@@ -161,7 +161,13 @@ class Stacks:
     def summary(self, sender: Sender, quantity: Quantity) -> stats.Summary | None:
         """Mean and interval; None where nothing was measured."""
         values = self.values(sender, quantity)
-        return stats.summarise(values) if values else None
+        if not values:
+            return None
+        # whether harm spreads widely is asked of what is left, which is not near 0
+        whole = 100 if quantity.name == "harm" else 0
+        found = stats.summarise([value - whole for value in values])
+        low, high = (None if end is None else end + whole for end in (found.low, found.high))
+        return replace(found, mean=found.mean + whole, low=low, high=high)
 
     @cached_property
     def distances(self) -> list[Distance]:

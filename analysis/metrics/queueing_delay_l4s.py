@@ -21,14 +21,16 @@ SHOWN = [Shown("links", "queueing_delay_l4s_p99", "queueing delay of L4S packets
 
 
 def compute(run: Run) -> list[Metric]:
-    """Percentiles in ms after warm-up, exact to the width of a bin (0.23 %). Nothing of links without L4S packets."""
+    """Percentiles in ms after warm-up, exact to the width of a bin (0.23 %). Nothing of links without L4S packets, but
+    for those whose queue is made for them: there the others are told all the same."""
     return [Metric(f"queueing_delay_{kind}_p{percent}", link, "ms", value / 1e3)
             for link in run.bottlenecks for kind, rows in by_kind(run, link).items()
             for percent, value in zip(PERCENTILES, histogram_percentiles(rows, PERCENTILES))]
 
 
 def by_kind(run: Run, link: str) -> dict[str, pd.DataFrame]:
-    """{l4s, classic: sojourn histogram} of a link that had L4S packets; classic only if there were any.
+    """{l4s, classic: sojourn histogram} of a link that had L4S packets, or whose queue is made for them; each only if
+    there were any.
 
     What a packet is, its codepoint says when it enters. Packets that came in with CE are of neither kind, but for
     queues that take them for L4S (`l4s_codepoints` of the queue).
@@ -37,8 +39,9 @@ def by_kind(run: Run, link: str) -> dict[str, pd.DataFrame]:
     if table is None:
         return {}
     of_link, described = table[(table["link"] == link) & (table["packets"] > 0)], run.bottlenecks[link]
-    l4s = queues.kind(described.queue).l4s_codepoints(described.queue_options)
+    kind = queues.kind(described.queue)
+    l4s = kind.l4s_codepoints(described.queue_options)
     kinds = {"l4s": l4s, "classic": {"not_ect", "ect0"} - l4s}
-    found = {kind: of_link[of_link["codepoint"].isin(codepoints)].groupby("low_us", as_index=False).agg(
-        {"packets": "sum", "high_us": "max"}) for kind, codepoints in kinds.items()}
-    return {kind: rows for kind, rows in found.items() if len(rows)} if len(found["l4s"]) else {}
+    found = {name: of_link[of_link["codepoint"].isin(codepoints)].groupby("low_us", as_index=False).agg(
+        {"packets": "sum", "high_us": "max"}) for name, codepoints in kinds.items()}
+    return {name: rows for name, rows in found.items() if len(rows)} if len(found["l4s"]) or kind.FOR_L4S else {}

@@ -53,12 +53,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         problems = list(_round_trips(flow, rows, evidence))
         if carried is None or len(carried) < _LEAST_ROWS:
             yield Finding(NOT_APPLICABLE, f"flow {flow.flow}: nobody counts what its sender alone puts on the wire")
+            compared = False
         else:
+            compared = True
             wire = {name: column.to_numpy() for name, column in carried.items() if name != "link"}
             problems += _against_wire(rows, wire, _HEADERS_BYTES[evidence.network.ip_version])
         for problem in problems:
             yield Finding("suspect", f"flow {flow.flow}, qlog of its sender: {problem}")
-        good += not problems
+        good += compared and not problems
     if good == len(flows):
         yield Finding("ok", f"what {good} QUIC senders say in their qlog is what the wire shows")
 

@@ -92,6 +92,8 @@ class Queue(abc.ABC):
     TC_SAYS_NO: ClassVar[bool] = True
     #: the feature that the kernel must have (testbed/engines/features.py)
     KERNEL_FEATURE: ClassVar[str] = ""
+    #: whether it is made for L4S: scalable flows wait apart from all others
+    FOR_L4S: ClassVar[bool] = False
 
     @abc.abstractmethod
     def hard_limit(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> int:

@@ -40,6 +40,7 @@ class DualPi2(InPackets):
     MARKED_AT: ClassVar[int] = 24
     KNOWN_TO_TC: ClassVar[bool] = False
     KERNEL_FEATURE: ClassVar[str] = "dualpi2"
+    FOR_L4S: ClassVar[bool] = True
 
     @classmethod
     def l4s_codepoints(cls, options: Options) -> frozenset[str]:

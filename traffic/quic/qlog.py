@@ -13,10 +13,12 @@ import json
 import pathlib
 from collections.abc import Iterator, Mapping
 
+from testbed.core import fields
+
 #: that of a program's folder (traffic/program/runner.py)
 MOST_BYTES = 256 << 20
 _SEPARATOR = "\x1e"
-_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0}
+_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 _METRICS = ("metrics_updated", "recovery_metrics_updated")
 _STATE = ("congestion_state_updated",)
 _COUNTED = {"packet_sent": "sent_packets", "packet_received": "received_packets", "packet_lost": "lost_packets"}
@@ -131,8 +133,10 @@ def _clock(trace: Mapping[str, object]) -> tuple[float, bool]:
     common, configuration = (part if isinstance(part := trace.get(name), dict) else {}
                              for name in ("common_fields", "configuration"))
     unit = str(configuration.get("time_units") or common.get("time_units") or "ms")
+    if unit not in _UNITS_US:
+        raise QlogError(f"times in {fields.show(unit)}: one of {', '.join(_UNITS_US)} expected")
     form = str(common.get("time_format") or "")
-    return _UNITS_US.get(unit, 1e3), form.startswith(("delta", "relative_to_previous"))
+    return _UNITS_US[unit], form.startswith(("delta", "relative_to_previous"))
 
 
 def _event(event: object, names: object) -> tuple[float, str, Mapping[str, object]]:

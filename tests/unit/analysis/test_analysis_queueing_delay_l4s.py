@@ -47,5 +47,7 @@ def test_dualpi2_says_which_packets_its_queue_takes(tmp_path, options, l4s_p99, 
 
 def test_nothing_without_l4s_packets_or_without_the_table(tmp_path):
     assert found(tmp_path / "none", rows=None) == {}
-    assert found(tmp_path / "classic", rows=[row for row in ROWS if row[0] != "ect1"]) == {}
+    classic = [row for row in ROWS if row[0] in ("ect0", "not_ect")]
+    assert found(tmp_path / "classic", rows=classic) == {}
+    assert found(tmp_path / "overload", "dualpi2", rows=classic)["classic_p50", LINK] == pytest.approx(20)
     assert {kind for kind, _ in found(tmp_path / "alone", rows=ROWS[:1])} == {"l4s_p50", "l4s_p95", "l4s_p99"}

@@ -285,7 +285,7 @@ class _Scale(NamedTuple):
                        lambda share: math.inf if share >= 1 else max(0.0, share) / (1 - max(0.0, share)))
         if test.of in (assessed.RATIO, assessed.SHARE) and min(values) > 0:
             return cls(math.log, math.exp)
-        if test.of == assessed.HARM:            # whether it spreads widely is asked of what is left, which is never near 0
+        if test.of == assessed.HARM:            # whether it spreads widely is asked of what is left: harm may be near 0
             return cls(lambda harm: harm - 1, lambda lost: lost + 1)
         return cls(float, float)
 

@@ -24,6 +24,8 @@ FOLDER = pathlib.Path(__file__).with_name("stacks")
 PROGRAM = "program"
 _NAME = r"[a-z0-9][a-z0-9-]*"
 _TOOLS = {"cargo": "cargo", "go": "go", "c": "gcc", "python": "python3"}
+#: where a tool comes from of which Debian has none, or an old one
+_FROM = {"cargo": "https://rustup.rs", "go": "https://go.dev/dl"}
 #: those that run with libraries of the machine
 _OF_DEBIAN = ("c", "python")
 _LONGEST_BUILD_S = 3600
@@ -90,10 +92,11 @@ def missing(name: str, versions: bool = True) -> str:
     stack = read(name)
     tool = _TOOLS[stack.build]
     if shutil.which(tool) is None:
-        return f"there is no {tool} in PATH: ./setup.sh quic installs Debian's"
+        remedy = f"install it from {_FROM[tool]}" if tool in _FROM else "./setup.sh quic"
+        return f"there is no {tool} in PATH: {remedy}"
     if versions and stack.needs and (version := _version(tool)) < _numbers(stack.needs):
         had = ".".join(map(str, version)) or "of an unknown version"
-        return f"{tool} {had} is too old: {stack.needs} or newer is needed (by rustup, or of a newer Debian)"
+        return f"{tool} {had} is too old: {stack.needs} or newer is needed, from {_FROM[tool]}"
     absent = [one for one in stack.packages if not _installed_version(one)] if shutil.which("dpkg-query") else []
     return f"{', '.join(absent)} missing: ./setup.sh quic" if absent else ""
 

@@ -118,7 +118,7 @@ def test_an_unknown_stack_is_named_with_those_that_there_are():
 def test_a_program_that_cannot_be_made_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(programs.NotBuilt, match="quinn: there is no cargo in PATH: ./setup.sh quic"):
+    with pytest.raises(programs.NotBuilt, match="quinn: there is no cargo in PATH: install it from https://rustup"):
         programs.program("quinn", print)
     assert not list((tmp_path / "cache" / "quic").glob("quinn*"))
 

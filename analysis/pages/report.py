@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,11 +28,13 @@ TABLES = {
 
 
 class Report(NamedTuple):
-    """Where the page is, {name of a run: what is wrong with its files}, and what changed from kernel to kernel."""
+    """Where the page is, {name of a run: what is wrong with its files}, what changed from kernel to kernel, and how many
+    runs it could not use ('' if it has all)."""
 
     path: Path
     problems: dict[str, str]
     kernels: list[str]
+    unused: str
 
 
 def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom: Span | None = None,
@@ -74,7 +77,15 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         put_in_place(building, target)
     problems = {run.name: run.state.message for run in experiment.runs if run.state.kind == "damaged"}
     problems |= {error["where"]: error["message"] for error in errors}
-    return Report(target / "index.html", problems, [line for section in changed for line in section.lines()])
+    return Report(target / "index.html", problems, [line for section in changed for line in section.lines()],
+                  _unused(experiment))
+
+
+def _unused(experiment: Experiment) -> str:
+    usable = {run.name for run in experiment.usable_runs}
+    kinds = Counter(experiment.verdict(run) for run in experiment.runs if run.name not in usable)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return f"{kinds.total()} of {len(experiment.runs)} runs are not in it: {counts}" if kinds else ""
 
 
 def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernels.Pair], folder: Path) -> list[str]:

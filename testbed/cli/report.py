@@ -77,6 +77,8 @@ def main(arguments: argparse.Namespace) -> int:
                           _shared.MARGIN if arguments.margin is None else arguments.margin,
                           Span(*arguments.zoom) if arguments.zoom else None, _paper(arguments))
     print(report.path)
+    if report.unused:
+        print_error(report.unused)
     for name, message in report.problems.items():
         print_error(f"{name}: {message}")
     return 1 if report.problems else 0

@@ -28,8 +28,8 @@ TABLES = {
 
 
 class Report(NamedTuple):
-    """Where the page is, {name of a run: what is wrong with its files}, what changed from kernel to kernel, and how many
-    runs it could not use ('' if it has all)."""
+    """Where the page is, {name of a run: what is wrong with its files}, what changed from kernel to kernel, and how
+    many runs it could not use ('' if it has all)."""
 
     path: Path
     problems: dict[str, str]

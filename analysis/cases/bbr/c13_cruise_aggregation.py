@@ -10,8 +10,8 @@ from analysis.cases.evidence import SEGMENT_BYTES, Point, Seen
 NUMBER = 13
 MOMENT = "ProbeBW_CRUISE"
 TITLE = "Achieving Expected Cruise Bandwidth on a Link With Aggregation"
-ASKS = ("acknowledgements come in slots of 20 ms: extra_acked is about what a slot brings, the window has as much more, "
-        "and the path is used")
+ASKS = ("acknowledgements come in slots of 20 ms: extra_acked is about what a slot brings, the window has as much "
+        "more, and the path is used")
 SHARED = True
 
 

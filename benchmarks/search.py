@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from testbed.cli import search
 from testbed.cli._parser import Parser
-from testbed.core.expectations import Expectation
+from testbed.runs.goals import Goal
 from testbed.runs.searching import VALID, Search, Trial
 from testbed.scenario.search_space import Candidate, Setting, Space, Step, in_order
 
@@ -37,7 +37,7 @@ class _Found(BaseException):
 class _Meter:
     """Counts trials and notes the best."""
 
-    def __init__(self, evaluate: Evaluate, goal: Expectation) -> None:
+    def __init__(self, evaluate: Evaluate, goal: Goal) -> None:
         self._evaluate, self._goal = evaluate, goal
         self.trials, self._values = 0, [math.nan]
 

@@ -16,13 +16,13 @@ from analysis.read.runs import Run
 from testbed import engines
 from testbed.cli import _runs, _shared
 from testbed.core.errors import RunFailed, ScenarioError
-from testbed.core.expectations import Expectation
 from testbed.core.files import write_text
 from testbed.core.progress import Display, Listener, heard_by
 from testbed.core.run_files import Labels
 from testbed.runs import campaign, queries
 from testbed.runs.engine import EngineBase
 from testbed.runs.executor import ExecutorBase
+from testbed.runs.goals import Goal
 from testbed.runs.plan import Plan, digest
 from testbed.runs.run import read_verdict
 from testbed.runs.searching import FAILED, REFUSED, SHARED, VALID, VERDICTS, Finding, Neighbour, Trial, shown
@@ -48,25 +48,54 @@ class Loader:
 class Bench:
     """Carries out candidates and reads the goal's metric. With several seeds, the others follow where the first meets
     the goal, and the value is the one that is furthest from it. A reference follows there, too: if it meets the goal
-    with any seed, the effect is shared."""
+    with any seed, the effect is shared. If the goal is a share of the reference, both run in each network, and the
+    value is that share."""
 
     def __init__(self, load: Loader, engine: EngineBase, subject: ccas.Subject, reference: ccas.Subject | None,
-                 goal: Expectation, seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
+                 goal: Goal, seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
         self._load, self._engine, self._goal = load, engine, goal
         self._subject, self._reference = subject, reference
         self._seeds, self._executor, self._store, self._again = seeds, executor, store, again
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Trial]:
-        found = self._carried_out(candidates, self._subject, self._seeds[:1])
+        by_seed = self._values(candidates, self._seeds[:1])
+        found = {one: by_seed[one][0] for one in candidates}
         met = [one for one in candidates if found[one].meets(self._goal)]
         if len(self._seeds) > 1:
-            others = self._carried_out(met, self._subject, self._seeds[1:])
-            found.update({one: max((found[one], others[one]), key=self._badness) for one in met})
-        if self._reference:
+            others = self._values(met, self._seeds[1:])
+            found.update({one: self._together([*by_seed[one], *others[one]]) for one in met})
+        if self._reference and not self._goal.of:
             met = [one for one in met if found[one].meets(self._goal)]
-            there = self._carried_out(met, self._reference, self._seeds)
-            found.update({one: self._beside(found[one], there[one]) for one in met})
+            there = self._carried_out(met, [self._reference], self._seeds)
+            found.update({one: self._beside(found[one], max((some[0] for some in there[one]), key=self._goodness))
+                          for one in met})
         return [found[one] for one in candidates]
+
+    def _values(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> dict[Candidate, list[Trial]]:
+        """The trial of each seed."""
+        if self._reference and self._goal.of:
+            carried_out = self._carried_out(candidates, [self._subject, self._reference], seeds)
+            return {one: [self._share(*some) for some in by_seed] for one, by_seed in carried_out.items()}
+        return {one: [trial for trial, in by_seed]
+                for one, by_seed in self._carried_out(candidates, [self._subject], seeds).items()}
+
+    def _together(self, trials: Sequence[Trial]) -> Trial:
+        """The one of several seeds that says least for a finding, with the limit of their mean."""
+        worst = max(trials, key=self._badness)
+        limits = [one.limit for one in trials if one.limit is not None]
+        return dataclasses.replace(worst, limit=sum(limits) / len(limits) if limits else None)
+
+    def _share(self, trial: Trial, reference: Trial) -> Trial:
+        """A trial whose value is its share of the reference's, in %."""
+        own, there = trial.value, reference.value
+        found = dataclasses.replace(trial, value=None, own=own, reference=there)
+        if trial.verdict != VALID or own is None:
+            return found
+        if reference.verdict != VALID or there is None:
+            return dataclasses.replace(found, verdict=reference.verdict, reason=f"{self._goal.of}: {reference.reason}")
+        if not there > 0 or not math.isfinite(there):
+            return dataclasses.replace(found, reason=f"{self._goal.of} has {there:g}, of which nothing is a share")
+        return dataclasses.replace(found, value=100 * own / there, limit=self._goal.limit / 100 * there)
 
     def _beside(self, trial: Trial, reference: Trial) -> Trial:
         """A trial that meets the goal, with what the reference did in the same network."""
@@ -88,22 +117,21 @@ class Bench:
         verdict, value = self._badness(trial)
         return verdict, -value
 
-    def _carried_out(self, candidates: Sequence[Candidate], subject: ccas.Subject, seeds: Sequence[int]) \
-            -> dict[Candidate, Trial]:
-        """The trial of each; of several seeds the one that says least for a finding, or of a reference most."""
-        found: dict[Candidate, Trial] = {}
-        plans: dict[Candidate, list[Plan]] = {}
+    def _carried_out(self, candidates: Sequence[Candidate], subjects: Sequence[ccas.Subject], seeds: Sequence[int]) \
+            -> dict[Candidate, list[list[Trial]]]:
+        """What each subject did in each candidate: by seed, then in the order of the subjects."""
+        found: dict[Candidate, list[list[Trial]]] = {}
+        plans: dict[Candidate, list[list[Plan]]] = {}
         for candidate in candidates:
             try:
-                plans[candidate] = self._plans(candidate, subject, seeds)
+                plans[candidate] = [self._plans(candidate, subject, seeds) for subject in subjects]
             except ScenarioError as problem:
-                found[candidate] = Trial(candidate, REFUSED, reason=str(problem))
+                found[candidate] = [[Trial(candidate, REFUSED, reason=str(problem))] * len(subjects) for _ in seeds]
         with heard_by(_Quiet()):
-            campaign.carry_out([plan for some in plans.values() for plan in some], self._executor, self._store,
-                               self._again)
-        for candidate, some in plans.items():
-            badness = self._badness if subject is self._subject else self._goodness
-            found[candidate] = max((self._trial(candidate, plan) for plan in some), key=badness)
+            campaign.carry_out([plan for by_subject in plans.values() for some in by_subject for plan in some],
+                               self._executor, self._store, self._again)
+        found.update({candidate: [[self._trial(candidate, plan) for plan in some] for some in zip(*by_subject)]
+                      for candidate, by_subject in plans.items()})
         return found
 
     def _plans(self, candidate: Candidate, subject: ccas.Subject, seeds: Sequence[int]) -> list[Plan]:
@@ -145,6 +173,14 @@ class _Quiet(Listener):
 
 
 class _NoDisplay(Display):
+    """Runs of several candidates have the same name here."""
+
+    def start(self, run: str) -> None:
+        pass
+
+    def end(self, run: str, text: str) -> None:
+        pass
+
     def note(self, text: str) -> None:
         pass
 
@@ -157,19 +193,20 @@ def path_word(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:24] or "x"
 
 
-def told(trials: Iterable[Trial]) -> str:
-    """How many trials there were, and of which verdict those are that did not count."""
+def told(trials: Iterable[Trial], in_vain: int) -> str:
+    """How many trials there were, and of which verdict those are that did not count; in_vain: besides them."""
     every = list(trials)
     counts = collections.Counter(one.verdict for one in every)
     others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
-    return f"{len(every)} trials" + (f", of which did not count: {', '.join(others)}" if others else ", all of them "
-                                     "valid")
+    return (f"{len(every)} trials, "
+            + (f"of which did not count: {', '.join(others)}" if others else "all of them valid")
+            + (f"; {in_vain} more ran beside them for nothing" if in_vain else ""))
 
 
 class Written:
     """A finding as files."""
 
-    def __init__(self, arguments: argparse.Namespace, cca: str, subject: ccas.Subject, goal: Expectation,
+    def __init__(self, arguments: argparse.Namespace, cca: str, subject: ccas.Subject, goal: Goal,
                  one: Scenario, load: Loader, usual: Trial, finding: Finding, counted: str) -> None:
         self._arguments, self._cca, self._subject, self._goal = arguments, cca, subject, goal
         self._scenario, self._usual, self._finding, self._counted = one, usual, finding, counted
@@ -180,7 +217,8 @@ class Written:
         """Write the scenario file. RunFailed if it does not decide the same run."""
         in_kernel = all(variant.module is None for variant in self._subject.variants) and "/" not in self._cca
         write_text(path, written.text(self._found, self.name, f"{self._subject.name}: {self._goal.text}",
-                                      [self._cca] if in_kernel else (), [self._goal.text]))
+                                      [self._cca] if in_kernel else (),
+                                [self._goal.absolute(self._finding.trial.limit).text]))
         if scenario.load(str(path)).resolved().content() != self._found.resolved().content():
             raise RunFailed(f"{path}: is not the scenario that was found")
 
@@ -196,8 +234,8 @@ class Written:
         finding = self._finding
         lines = [f"found after {finding.after} trials: {shown(self._goal, finding.trial.value)}, where the scenario "
                  f"itself has {shown(self._goal, self._usual.value)}"]
-        if finding.trial.reference is not None:
-            lines.append(f"{self._arguments.against} there: {shown(self._goal, finding.trial.reference)}")
+        if beside := self._beside(finding.trial):
+            lines.append(f"there: {beside}")
         lines += [f"  {part.text}" for part in finding.trial.candidate.parts]
         lines += [f"  {_neighbour(one)}: {self._outcome(one.trial)}" for one in finding.neighbours]
         return "\n".join([*lines, f"finding: {path} ({path.stat().st_size} bytes)",
@@ -212,8 +250,7 @@ class Written:
             f"In the scenario {labels.name} the congestion control {self._subject.name} has "
             f"{shown(goal, self._usual.value)}. With these changes it has {shown(goal, finding.trial.value)}:", "",
             *(f"- {part.text}" for part in finding.trial.candidate.parts), "",
-            *([f"In the same network {self._arguments.against} has {shown(goal, finding.trial.reference)}.", ""]
-              if finding.trial.reference is not None else ()),
+            *([f"In this network: {beside}.", ""] if (beside := self._beside(finding.trial)) else ()),
             f"The verdict is {finding.trial.verdict}"
             + (f", with each of the seeds {', '.join(map(str, ROBUST_SEEDS))}; the value is the one furthest from the "
                "goal" if self._arguments.robust else "")
@@ -231,8 +268,16 @@ class Written:
                   path.read_text(encoding="utf-8").rstrip(), "```", ""]
         return "\n".join(lines)
 
+    def _beside(self, trial: Trial) -> str:
+        """'vegas 26.7 %, reno 97.7 %'; "" if no reference was run."""
+        unit = "" if self._goal.unit == "1" else f" {self._goal.unit}"
+        names = {self._subject.name: trial.value if trial.own is None else trial.own,
+                 self._goal.of or self._arguments.against: trial.reference}
+        return "" if trial.reference is None else ", ".join(
+            f"{name} {value:.5g}{unit}" for name, value in names.items() if value is not None)
+
     def _outcome(self, trial: Trial) -> str:
-        beside = f"; {self._arguments.against}: {trial.reference:.5g}" if trial.reference is not None else ""
+        beside = f"; {words}" if (words := self._beside(trial)) else ""
         return shown(self._goal, trial.value) + beside + ("" if trial.verdict == VALID else f" ({trial.verdict})")
 
 
@@ -240,7 +285,7 @@ def _neighbour(one: Neighbour) -> str:
     return f"without {one.part.text}" if one.other is None else f"instead {one.other.text}"
 
 
-def _effect(trial: Trial, goal: Expectation) -> str:
+def _effect(trial: Trial, goal: Goal) -> str:
     """What becomes of the effect of a finding in a neighbour."""
     if trial.meets(goal):
         return "stays"

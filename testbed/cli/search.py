@@ -4,6 +4,7 @@
   testbed search search-one-flow --cca vegas --goal "utilisation < 50 %"
   testbed search search-one-flow --cca ./tcp_mine.c --goal "timeouts > 9" \\
       --budget 30min --robust
+  testbed search search-one-flow --cca bbr --goal "utilisation < 50 % of cubic"
   testbed search search-two-flows --cca bbr \\
       --goal "share_of_goodput:cca_cubic < 10 %" --runs 500
 
@@ -17,19 +18,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
+import os
 import pathlib
 import time
 
 from testbed import engines, executors
 from testbed.cli import _runs, _search, _shared, run
 from testbed.cli._parser import Parser
-from testbed.core import expectations, units
+from testbed.core import units
 from testbed.core.errors import EnvironmentProblem, RunFailed, ScenarioError, UsageError
-from testbed.core.expectations import Expectation
 from testbed.core.fields import FieldError
 from testbed.core.files import write_text
 from testbed.core.progress import say, title
-from testbed.runs import searching
+from testbed.runs import goals, searching
+from testbed.runs.goals import Goal
 from testbed.runs.plan import digest
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, scenario, search_space
@@ -45,8 +47,8 @@ _MOST_CHECKED = 50
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_choice_arguments(parser)
     parser.add_argument("--goal", metavar="METRIC[:SCOPE]<VALUE", required=True,
-                        help="what a finding shows, as an expectation: 'utilisation < 50 %%' "
-                        "(docs/reference/metrics.md)")
+                        help="what a finding shows, as an expectation: 'utilisation < 50 %%', or 'utilisation < 50 "
+                        "%% of cubic' in the same network (docs/reference/metrics.md)")
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument("--budget", metavar="TIME", type=_duration_us, dest="budget_us", default=USUAL_BUDGET,
                         help="wall time for the search, such as 30min (default: %(default)s)")
@@ -70,12 +72,13 @@ class Ready:
     """All that a search needs. words: the congestion control as it was given; folder: where findings go."""
     scenario: Scenario
     space: search_space.Space
-    goal: Expectation
+    goal: Goal
     words: str
     subject: ccas.Subject
     load: _search.Loader
     bench: _search.Bench
     folder: pathlib.Path
+    at_once: int
 
 
 def make_ready(arguments: argparse.Namespace) -> Ready:
@@ -87,9 +90,13 @@ def make_ready(arguments: argparse.Namespace) -> Ready:
     subjects = ccas.parse(words)
     if len(subjects) > 1:
         raise UsageError(f"--cca {words}: one expected; a+b gives the flows of one run to a and b")
-    references = ccas.parse(arguments.against) if arguments.against else []
-    if len(references) > 1 or [other.name for other in references] == [subjects[0].name]:
-        raise UsageError(f"--against {arguments.against}: one other congestion control expected")
+    if arguments.against and goal.of:
+        raise UsageError(f"--against {arguments.against}: the goal compares with {goal.of}; one of them expected")
+    other = arguments.against or goal.of
+    references = ccas.parse(other) if other else []
+    if len(references) > 1 or [one.name for one in references] == [subjects[0].name]:
+        raise UsageError(f"{f'--goal {goal.text}' if goal.of else f'--against {other}'}: one other congestion control "
+                         "expected")
     space = _space(one)
     if importlib.util.find_spec("hypothesis") is None:
         raise EnvironmentProblem("testbed search needs Hypothesis (apt-get install python3-hypothesis)")
@@ -107,7 +114,8 @@ def make_ready(arguments: argparse.Namespace) -> Ready:
     key = digest([one.resolved(), str(space), goal.text, words, arguments.against, arguments.robust, engine.name,
                   engine.kernel_key()])
     folder = arguments.out or store.results / f"{one.name}-search-{_search.path_word(subject.name)}-{key[:6]}"
-    return Ready(one, space, goal, words, subject, load, bench, folder)
+    at_once = (arguments.jobs or len(os.sched_getaffinity(0))) if engine.capabilities.parallel else 1
+    return Ready(one, space, goal, words, subject, load, bench, folder, at_once)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -119,7 +127,8 @@ def main(arguments: argparse.Namespace) -> int:
     usual = ready.bench([search_space.Candidate()])[0]
     _check_usual(usual, goal)
     say(f"the scenario itself: {searching.shown(goal, usual.value)}")
-    search = searching.Search(ready.space, goal, ready.bench, ready.folder / "examples", say)
+    search = searching.Search(ready.space, goal, ready.bench, ready.folder / "examples", say,
+                              ready.at_once)
     until_s = time.monotonic() + arguments.budget_us / 1e6
     try:
         finding = search.run(arguments.seed, arguments.runs,
@@ -129,10 +138,10 @@ def main(arguments: argparse.Namespace) -> int:
             _write(arguments, ready, usual, search, so_far)
             say("this is what was found so far; the same command goes on to make it simpler")
         else:
-            say(f"nothing found so far: {_search.told(search.trials.values())}")
+            say(f"nothing found so far: {_search.told(search.trials.values(), search.in_vain)}")
         raise
     if finding is None:
-        print(f"nothing found: {_search.told(search.trials.values())}")
+        print(f"nothing found: {_search.told(search.trials.values(), search.in_vain)}")
         return 0
     written, path = _write(arguments, ready, usual, search, finding)
     _usual_report(written, path)
@@ -142,7 +151,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _write(arguments: argparse.Namespace, ready: Ready, usual: searching.Trial, search: searching.Search,
            finding: searching.Finding) -> tuple[_search.Written, pathlib.Path]:
     """Write a finding's files and tell of it; returns the path of its scenario."""
-    told = _search.told(search.trials.values())
+    told = _search.told(search.trials.values(), search.in_vain)
     written = _search.Written(arguments, ready.words, ready.subject, ready.goal, ready.scenario, ready.load, usual,
                               finding, told)
     path = ready.folder / f"{written.name}.yaml"
@@ -160,14 +169,11 @@ def _usual_report(written: _search.Written, path: pathlib.Path) -> None:
         raise RunFailed(f"{path}: the finding cannot be repeated")
 
 
-def _goal(text: str) -> Expectation:
+def _goal(text: str) -> Goal:
     try:
-        goal = expectations.parse(text)
+        return goals.parse(text)
     except FieldError as problem:
         raise UsageError(f"--goal {text}: {problem}") from None
-    if goal.comparison == "==":
-        raise UsageError(f"--goal {text}: <, <=, > or >= expected: == says not what is nearer to it")
-    return goal
 
 
 def _space(one: Scenario) -> search_space.Space:
@@ -198,7 +204,7 @@ def _check(one: Scenario, space: search_space.Space, load: _search.Loader) -> li
     return found
 
 
-def _check_usual(usual: searching.Trial, goal: Expectation) -> None:
+def _check_usual(usual: searching.Trial, goal: Goal) -> None:
     """That there is something to look for."""
     if usual.verdict != searching.VALID:
         raise RunFailed(f"the scenario itself, before anything is changed, is {usual.verdict}: {usual.reason}")

@@ -5,18 +5,25 @@ its database of examples, with which the next search begins.
 A trial's value decides where to look next. Only trials with a valid verdict count. The first that meets the goal is
 made simpler as long as the effect stays; in the end each part is taken out in turn, and each value moved to the next
 nearer one. What is left needs all of its parts.
+
+Several trials are carried out at once without changing which trials there are: a fork of the process goes on with the
+search as if the next trial were no better than those before, and says which ones then follow (`Search._scouted`). They
+are carried out beside the next one, and count once the search itself asks for them.
 """
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import math
+import os
 import pathlib
+import pickle
+import signal
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from unittest import mock
 
-from testbed.core.expectations import Expectation
+from testbed.runs.goals import Goal
 from testbed.scenario.search_space import Candidate, Part, Setting, Space, Step, Steps, in_order
 
 if TYPE_CHECKING:
@@ -38,16 +45,19 @@ _DATABASE_KEY = b"candidates"
 @dataclasses.dataclass(frozen=True)
 class Trial:
     """What a candidate did. verdict: valid, shared (a reference meets the goal, too), suspect, invalid, failed, or
-    refused (no such scenario); value: None if it is not known; reason: why it is not valid; run_id: of the run that has
-    the value; reference: the value of the reference, if there is one and it was run."""
+    refused (no such scenario); value: what the goal is about, None if it is not known; reason: why it is not valid;
+    run_id: of the run that has the value; reference: the metric of the reference, if there is one and it was run. Of a
+    goal that is a share of the reference, own: the metric itself; limit: of the metric, in the mean over all seeds."""
     candidate: Candidate
     verdict: str
     value: float | None = None
     reason: str = ""
     run_id: str = ""
     reference: float | None = None
+    own: float | None = None
+    limit: float | None = None
 
-    def meets(self, goal: Expectation) -> bool:
+    def meets(self, goal: Goal) -> bool:
         """Whether it is a finding."""
         return self.verdict == VALID and self.value is not None and not math.isnan(self.value) \
             and goal.met_by(self.value)
@@ -74,14 +84,37 @@ class _Enough(BaseException):
     """The budget is spent. No Exception: Hypothesis takes those for failures of what it tests."""
 
 
-class Search:
-    """One search. trials: all so far, in order; evaluate: carries out candidates."""
+class _Scout:
+    """A fork of the search that finds out which trials come next, and ends once it has said so."""
 
-    def __init__(self, space: Space, goal: Expectation, evaluate: Callable[[Sequence[Candidate]], Sequence[Trial]],
-                 database: pathlib.Path, report: Callable[[str], None]) -> None:
+    def __init__(self, mouth: int, count: int) -> None:
+        self._mouth, self._count = mouth, count
+        self._found: list[Candidate] = []
+
+    def note(self, candidate: Candidate) -> None:
+        self._found.append(candidate)
+        if len(self._found) == self._count:
+            self.end()
+
+    def end(self) -> NoReturn:
+        """Say what was found. Nothing of the search that was forked is ended, closed or written."""
+        with os.fdopen(self._mouth, "wb") as pipe:
+            pickle.dump(self._found, pipe)
+        os._exit(0)
+
+
+class Search:
+    """One search. trials: all so far, in order; evaluate: carries out candidates; at_once: how many of them it should
+    get, which changes nothing but the time that the search takes."""
+
+    def __init__(self, space: Space, goal: Goal, evaluate: Callable[[Sequence[Candidate]], Sequence[Trial]],
+                 database: pathlib.Path, report: Callable[[str], None], at_once: int = 1) -> None:
         self._space, self._goal, self._evaluate = space, goal, evaluate
-        self._database, self._report = database, report
+        self._database, self._report, self._at_once = database, report, at_once
         self.trials: dict[Candidate, Trial] = {}
+        #: carried out beside others; the search has not asked for them
+        self._ahead: dict[Candidate, Trial] = {}
+        self._scout: _Scout | None = None
         self._most_trials: int | None = None
         self._is_over: Callable[[], bool] = lambda: False
         self._first: Trial | None = None
@@ -100,7 +133,15 @@ class Search:
                 number += 1
         except _Enough:
             pass
+        finally:
+            if self._scout:
+                self._scout.end()
         return self.simplest()
+
+    @property
+    def in_vain(self) -> int:
+        """Trials that were carried out beside others and that the search did not ask for."""
+        return len(self._ahead)
 
     def simplest(self) -> Finding | None:
         """The simplest of what was found so far; takes parts out of it until each is needed."""
@@ -143,7 +184,7 @@ class Search:
         from hypothesis.errors import NoSuchExample, Unsatisfiable
 
         def meets(candidate: Candidate) -> bool:
-            trial = self._try([candidate])[0]
+            trial = self._next(candidate, database)
             if trial.meets(self._goal):
                 return True
             if trial.verdict != VALID or trial.value is None or not math.isfinite(trial.value):
@@ -151,10 +192,11 @@ class Search:
             hypothesis.target(self._score(trial.value))
             return False
 
+        database = DirectoryBasedExampleDatabase(str(self._database))
         phases = (hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.target, hypothesis.Phase.shrink)
         settings = hypothesis.settings(
             max_examples=ROUND, phases=phases, deadline=None, derandomize=False, print_blob=False,
-            verbosity=hypothesis.Verbosity.quiet, database=DirectoryBasedExampleDatabase(str(self._database)))
+            verbosity=hypothesis.Verbosity.quiet, database=database)
         # as --hypothesis-seed of its pytest plugin does: @seed, and `random` of find, switch the database off
         with (contextlib.suppress(NoSuchExample, Unsatisfiable),        # the latter: no trial of this round was valid
               mock.patch.object(hypothesis.core, "global_force_seed", seed)):
@@ -164,14 +206,65 @@ class Search:
         """Larger for what is nearer to the goal."""
         return -value if self._goal.comparison.startswith("<") else value
 
+    def _next(self, candidate: Candidate, database: object) -> Trial:
+        """What the next candidate of a round does. _Enough if the budget is spent."""
+        if candidate not in self.trials and candidate not in self._ahead and not self._scout and self._at_once > 1:
+            self._check_budget()
+            left = math.inf if self._most_trials is None else self._most_trials - len(self.trials)
+            if (count := int(min(self._at_once, left)) - 1) > 0:
+                more = self._scouted(candidate, count, database)
+                if not self._scout:
+                    self._carry_out([candidate, *more])
+        if self._scout and candidate not in self.trials:
+            if candidate not in self._ahead:
+                self._scout.note(candidate)
+            return self._ahead.get(candidate) or self.trials.setdefault(candidate, self._guess(candidate))
+        return self._try([candidate])[0]
+
+    def _scouted(self, candidate: Candidate, count: int, database: object) -> list[Candidate]:
+        """Up to `count` candidates that follow one unless it is better than those before. In the fork, which goes on
+        from here, `_scout` is set."""
+        ear, mouth = os.pipe()
+        process = os.fork()
+        if process:
+            os.close(mouth)
+            with os.fdopen(ear, "rb") as pipe:
+                found = pipe.read()
+            os.waitpid(process, 0)
+            return list(pickle.loads(found)) if found else []
+        for number in (signal.SIGINT, signal.SIGTERM):          # what the search does then is not for its fork to do
+            signal.signal(number, signal.SIG_DFL)
+        os.close(ear)
+        for name in ("save", "delete", "move"):
+            setattr(database, name, lambda *_: None)
+        self._report = lambda text: None
+        self._scout, self.trials[candidate] = _Scout(mouth, count), self._guess(candidate)
+        return []
+
+    def _guess(self, candidate: Candidate) -> Trial:
+        """What most trials do: nothing that is better than before."""
+        values = [one.value for one in self.trials.values()
+                  if one.verdict == VALID and one.value is not None and math.isfinite(one.value)]
+        return Trial(candidate, VALID, min(values, key=self._score)) if values else Trial(candidate, FAILED)
+
+    def _check_budget(self) -> None:
+        """_Enough if it is spent."""
+        if self._is_over() or self._most_trials is not None and len(self.trials) >= self._most_trials:
+            raise _Enough
+
+    def _carry_out(self, candidates: Sequence[Candidate]) -> None:
+        """Have trials of candidates at hand."""
+        if new := [one for one in dict.fromkeys(candidates) if one not in self.trials and one not in self._ahead]:
+            self._ahead.update({trial.candidate: trial for trial in self._evaluate(new)})
+
     def _try(self, candidates: Sequence[Candidate]) -> list[Trial]:
         """What candidates do; each is carried out once. _Enough if the budget is spent."""
-        new = [one for one in dict.fromkeys(candidates) if one not in self.trials]
-        if new and (self._is_over() or self._most_trials is not None and len(self.trials) >= self._most_trials):
-            raise _Enough
-        for trial in self._evaluate(new) if new else ():
-            self.trials[trial.candidate] = trial
-            self._note(trial)
+        if new := [one for one in dict.fromkeys(candidates) if one not in self.trials]:
+            self._check_budget()
+            self._carry_out(new)
+        for one in new:
+            self.trials[one] = self._ahead.pop(one)
+            self._note(self.trials[one])
         return [self.trials[one] for one in candidates]
 
     def _note(self, trial: Trial) -> None:
@@ -188,12 +281,11 @@ class Search:
                 self._report(f"trial {len(self.trials)}: {shown(self._goal, trial.value)} is the best so far")
 
 
-def shown(goal: Expectation, value: float | None) -> str:
-    """A value of the goal's metric with its unit: 'utilisation 41.3 %'."""
+def shown(goal: Goal, value: float | None) -> str:
+    """What a goal is about, with its unit: 'utilisation 41.3 %', or 'utilisation 53.1 % of cubic'."""
     if value is None:
         return f"no {goal.metric}"
-    unit = "" if goal.unit == "1" else f" {goal.unit}"
-    return f"{goal.metric} {value:.5g}{unit}"
+    return f"{goal.metric} {value:.5g}{goal.unit_words}"
 
 
 def strategy(space: Space) -> "SearchStrategy[Candidate]":

@@ -8,13 +8,12 @@ import pytest
 
 from testbed import cli
 from testbed.cli import _search
-from testbed.core import expectations
-from testbed.runs import campaign
+from testbed.runs import campaign, goals
 from testbed.runs.searching import Trial
 from testbed.scenario import ccas, scenario, written
 from testbed.scenario.search_space import Candidate, Setting
 
-GOAL = expectations.parse("utilisation < 50 %")
+GOAL = goals.parse("utilisation < 50 %")
 ONE = Candidate((Setting("loss", "0.1 %"),))
 
 
@@ -69,9 +68,42 @@ def test_a_robust_finding_meets_the_goal_with_each_seed_and_the_reference_with_n
 
 
 def test_of_a_goal_with_more_than_the_smallest_value_says_least():
-    goal = expectations.parse("timeouts >= 3")
+    goal = goals.parse("timeouts >= 3")
     trial, = Bench({("mine", 1): ("valid", 9), ("mine", 2): ("valid", 2)}, (1, 2), None, goal)([ONE])
     assert trial.value == 2
+
+
+HALF = goals.parse("utilisation < 50 % of reno")
+
+
+def test_a_goal_that_is_a_share_of_a_reference():
+    assert HALF.text == "utilisation < 50 % of reno" and HALF.absolute(40.5).text == "utilisation < 40.5 %"
+    assert goals.parse("queueing_delay_p95:right_to_left >= 300 % of cubic").text == \
+        "queueing_delay_p95:right_to_left >= 300 % of cubic"
+    assert goals.parse("utilisation < 50 %").absolute(None).text == "utilisation < 50 %"
+
+
+@pytest.mark.parametrize("mine, reno, verdict, value", [
+    (("valid", 40), ("valid", 90), "valid", 100 * 40 / 90),
+    (("valid", 80), ("valid", 80), "valid", 100),
+    (("suspect", 40), ("valid", 90), "suspect", None),
+    (("valid", 40), ("invalid", 90), "invalid", None),
+    (("valid", 40), ("valid", 0), "valid", None),           # there is no share of nothing
+])
+def test_the_reference_runs_in_each_network(mine, reno, verdict, value):
+    bench = Bench({("mine", 1): mine, ("reno", 1): reno}, goal=HALF)
+    trial, = bench([ONE])
+    assert (trial.verdict, trial.value) == (verdict, pytest.approx(value)) and bench.ran == [("mine", 1), ("reno", 1)]
+    assert trial.meets(HALF) == (value is not None and value < 50)
+    if value is not None:
+        assert (trial.own, trial.reference, trial.limit) == (mine[1], reno[1], reno[1] / 2)
+
+
+def test_a_robust_share_is_that_of_the_worst_seed_and_its_limit_that_of_the_mean():
+    values = {("mine", 1): 40, ("mine", 2): 30, ("mine", 3): 20, ("reno", 1): 90, ("reno", 2): 100, ("reno", 3): 80}
+    bench = Bench({plan: ("valid", value) for plan, value in values.items()}, (1, 2, 3), goal=HALF)
+    trial, = bench([ONE])
+    assert (trial.value, trial.own, trial.reference, trial.limit) == (pytest.approx(100 * 40 / 90), 40, 90, 45)
 
 
 @pytest.mark.parametrize("words, says", [
@@ -79,6 +111,10 @@ def test_of_a_goal_with_more_than_the_smallest_value_says_least():
     (["--goal", "utilization < 50 %"], "no metric utilization; close to it are utilisation"),
     (["--goal", "utilisation == 50 %"], "== says not"),
     (["--goal", "utilisation < 50 ms"], "utilisation is in %, not in ms"),
+    (["--goal", "utilisation < 0 % of reno"], "a share above 0"),
+    (["--goal", "utilisation < 50 % of nobody"], "nobody"),
+    (["--goal", "utilisation < 50 % of cubic"], "--goal utilisation < 50 % of cubic: one other"),
+    (["--goal", "utilisation < 50 % of reno", "--against", "bbr"], "--against bbr: the goal compares with reno"),
     (["--cca", "reno,cubic"], "--cca reno,cubic: one expected"),
     (["--against", "reno,bbr"], "--against reno,bbr: one other"),
     (["--against", "cubic"], "--against cubic: one other"),
@@ -120,6 +156,6 @@ def test_a_finding_is_a_file_that_decides_the_same_run(name, tmp_path):
         path.write_text(text)
         again = scenario.load(str(path))
         assert again.resolved().content() == one.resolved().content()
-        assert len(text) < 1200 and again.expect == (GOAL,) and again.default_ccas == ["cubic"]
+        assert len(text) < 1200 and again.expect == (GOAL.absolute(None),) and again.default_ccas == ["cubic"]
         assert again.search is None and not again.choices
     assert ccas.parse(again.default_ccas[0])[0].name == "cubic"

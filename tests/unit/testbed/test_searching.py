@@ -2,12 +2,12 @@
 """The search with made-up trials: a planted effect is found and made as simple as can be, only valid trials count."""
 import pytest
 
-from testbed.core import expectations
+from testbed.runs import goals
 from testbed.runs.searching import MOST_SHRINKING, Search, Trial
 from testbed.scenario.search_space import Candidate, Field, Setting, Space, Step, Steps
 
 LINK = "a.b"
-GOAL = expectations.parse("utilisation < 50 %")
+GOAL = goals.parse("utilisation < 50 %")
 SPACE = Space(
     tuple(Field(name, tuple(map(str, range(1, 20)))) for name in ("loss", "buffer", "rate")),
     (Steps(LINK, 3, ("1 s", "2 s", "3 s"), {"delay": ("10 ms", "20 ms", "40 ms"), "rate": ("1 Mbit/s", "2 Mbit/s")}),))
@@ -36,8 +36,8 @@ class Bench:
 @pytest.fixture
 def search(tmp_path):
     """search(bench, most_trials=500, seed=1) -> (the search, its finding); .told: what it said."""
-    def run(bench, most_trials=500, seed=1, goal=GOAL, is_over=lambda: False, database="examples"):
-        one = Search(SPACE, goal, bench, tmp_path / database, run.told.append)
+    def run(bench, most_trials=500, seed=1, goal=GOAL, is_over=lambda: False, database="examples", at_once=1):
+        one = Search(SPACE, goal, bench, tmp_path / database, run.told.append, at_once)
         return one, one.run(seed, most_trials, is_over)
     run.told = []
     return run
@@ -62,6 +62,45 @@ def test_the_same_seed_gives_the_same_trials(search):
     search(first, most_trials=80)
     search(second, most_trials=80, database="others")
     assert first.asked == second.asked
+
+
+@pytest.mark.parametrize("value", [planted, lambda candidate: 100.0])
+@pytest.mark.parametrize("at_once", [2, 5])
+def test_trials_side_by_side_are_the_same_trials(search, tmp_path, at_once, value):
+    """The same trials in the same order, and the same finding; most of those that ran early were asked for."""
+    alone, beside, batches = Bench(value), Bench(value), []
+
+    def evaluate(candidates):
+        batches.append(len(candidates))
+        return beside(candidates)
+    first, finding = search(alone, most_trials=150)
+    second, same = search(evaluate, most_trials=150, database="others", at_once=at_once)
+    outcome = [[(one.candidate, one.value) for one in some.trials.values()] for some in (first, second)]
+    assert outcome[0] == outcome[1] and len(outcome[0]) > 50
+    assert (finding and finding.trial.candidate) == (same and same.trial.candidate)
+    assert sum(batches) == len(set(beside.asked)) == len(second.trials) + second.in_vain
+    assert second.in_vain < len(second.trials) / 2 and len(batches) < 0.8 * len(outcome[0])
+    # nor does what a fork guessed change what the database holds
+    assert len({frozenset(path.name for path in (tmp_path / name).rglob("*")) for name in ("examples", "others")}) == 1
+
+
+def test_a_budget_holds_for_trials_side_by_side(search):
+    bench = Bench(lambda candidate: 100.0)
+    one, finding = search(bench, most_trials=7, at_once=4)
+    assert finding is None and len(one.trials) == 7 == len(bench.asked) - one.in_vain
+
+
+def test_an_interruption_ends_the_search_and_not_its_fork(search):
+    """It is told once, though forks of the search came by there."""
+    bench = Bench(lambda candidate: 100.0)
+
+    def evaluate(candidates):
+        if len(bench.asked) > 20:
+            raise KeyboardInterrupt
+        return bench(candidates)
+    with pytest.raises(KeyboardInterrupt):
+        search(evaluate, at_once=4)
+    assert 20 < len(bench.asked) <= 24
 
 
 def test_the_next_search_begins_with_what_the_one_before_found(search):
@@ -142,7 +181,7 @@ def test_an_interruption_leaves_what_was_found(search, tmp_path):
 
 
 def test_goals_with_more_than(search):
-    goal = expectations.parse("timeouts >= 5")
+    goal = goals.parse("timeouts >= 5")
     _, finding = search(Bench(lambda one: sum(int(part.value) for part in one.settings if part.field == "buffer") / 2),
                         goal=goal)
     assert finding.trial.candidate == Candidate((Setting("buffer", "10"),)) and finding.trial.value == 5

@@ -218,7 +218,7 @@ class Written:
         in_kernel = all(variant.module is None for variant in self._subject.variants) and "/" not in self._cca
         write_text(path, written.text(self._found, self.name, f"{self._subject.name}: {self._goal.text}",
                                       [self._cca] if in_kernel else (),
-                                [self._goal.absolute(self._finding.trial.limit).text]))
+                                      [self._goal.absolute(self._finding.trial.limit).text]))
         if scenario.load(str(path)).resolved().content() != self._found.resolved().content():
             raise RunFailed(f"{path}: is not the scenario that was found")
 

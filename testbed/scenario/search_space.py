@@ -15,6 +15,7 @@ nearer its values are to those of the scenario, the simpler it is.
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
@@ -29,6 +30,9 @@ QUANTITIES = ("rate", "delay", "loss", "limit", "outage")
 _FIELD = r"[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _EXAMPLE = "topology.central.rate"
 _MOST_STEPS = 100
+#: several outages, one after the other
+_ROW = re.compile(r"(\d+) x (\S.*\S) every (\S.*\S)")
+_MOST_IN_ROW = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,10 +90,19 @@ class Candidate:
         """As values of --set."""
         found = [f"{one.field}={one.value}" for one in self.settings]
         for link in dict.fromkeys(one.link for one in self.steps):
-            texts = ", ".join(f"{{at: {one.at}, {one.quantity}: {_quoted(one.value)}}}"
-                              for one in in_order(self.steps) if one.link == link)
+            texts = ", ".join(_entry(one) for one in in_order(self.steps) if one.link == link)
             found.append(f"{link}.schedule=[{texts}]")
         return found
+
+
+def _entry(step: Step) -> str:
+    """A step as an entry of a schedule."""
+    row = _ROW.fullmatch(step.value) if step.quantity == "outage" else None
+    if not row:
+        return f"{{at: {step.at}, {step.quantity}: {_quoted(step.value)}}}"
+    count, outage, every = row.groups()
+    times = ", ".join(units.show("us", int(_amount(step.at) + number * _amount(every))) for number in range(int(count)))
+    return f"{{at: [{times}], outage: {outage}}}"
 
 
 def _quoted(value: str) -> str:
@@ -190,9 +203,26 @@ def _read_times(given: object) -> tuple[str, ...]:
     """Values that are times."""
     found = _read_values(given)
     for one in found:
-        if _number(one) is None or _number(one) != ("us", _amount(one)):
+        if not _is_time(one):
             raise FieldError("", f"times such as 2 s expected, not {fields.show(one)}")
     return found
+
+
+def _read_outages(given: object) -> tuple[str, ...]:
+    """Values that are times, or several outages in a row."""
+    found = _read_values(given)
+    for one in found:
+        row = _ROW.fullmatch(one)
+        if not (_is_time(one) if row is None else
+                1 < int(row[1]) <= _MOST_IN_ROW and _is_time(row[2]) and _is_time(row[3])
+                and _amount(row[2]) < _amount(row[3])):
+            raise FieldError("", f"times such as 500 ms, or several such as '3 x 500 ms every 1 s', expected, not "
+                                 f"{fields.show(one)}")
+    return found
+
+
+def _is_time(text: str) -> bool:
+    return _number(text) == ("us", _amount(text))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +234,7 @@ class _StepsSection:
     delay: tuple[str, ...] = fields.custom(_read_values, default=())
     loss: tuple[str, ...] = fields.custom(_read_values, default=())
     limit: tuple[str, ...] = fields.custom(_read_values, default=())
-    outage: tuple[str, ...] = fields.custom(_read_times, default=())
+    outage: tuple[str, ...] = fields.custom(_read_outages, default=())
 
     def __post_init__(self) -> None:
         if not any(getattr(self, name) for name in QUANTITIES):

@@ -91,6 +91,18 @@ def test_a_candidate_as_settings(write):
     assert link["schedule"] == [{"at_us": 1_500_000, "rate_bps": 1_000_000}, {"at_us": 3_000_000, "delay_us": 90_000}]
 
 
+def test_several_outages_are_one_step(write):
+    row = "3 x 500 ms every 1 s"
+    path = write({"steps": {LINK: {"at": ["1500 ms"], "outage": ["200 ms", row]}}})
+    assert space_of(path).steps[0].quantities == {"outage": ("200 ms", row)}
+    step = Step(LINK, "outage", "1500 ms", row)
+    assert space_of(path).simpler(step) == [Step(LINK, "outage", "1500 ms", "200 ms")]
+    links = scenario.load(path, settings=Candidate((), (step,)).options()).resolved().network.content()["links"]
+    schedule, = [one["schedule"] for one in links if one.get("schedule")]
+    assert [(one["at_us"], one["up"]) for one in schedule] == [
+        (at_us, up) for begin in (1.5e6, 2.5e6, 3.5e6) for at_us, up in ((begin, False), (begin + 5e5, True))]
+
+
 def test_parts_are_taken_out_and_moved(write):
     space = space_of(write({"fields": {"rate": ["5 Mbit/s", "1 Mbit/s"]},
                             "steps": {LINK: {"at": ["1 s", "2 s"], "delay": ["30 ms", "90 ms"]}}}))
@@ -125,6 +137,9 @@ def test_parts_are_taken_out_and_moved(write):
     ({"steps": {LINK: {"at": ["soon"], "rate": ["1 Mbit/s"]}}}, f"search.steps.{LINK}.at: times such as 2 s"),
     ({"steps": {LINK: {"at": [3], "rate": ["1 Mbit/s"]}}}, f"search.steps.{LINK}.at: times such as 2 s"),
     ({"steps": {LINK: {"at": ["1 s"], "rate": ["1 Mbit/s"], "most": 0}}}, f"search.steps.{LINK}.most: must be"),
+    *(({"steps": {LINK: {"at": ["1 s"], "outage": [text]}}}, f"search.steps.{LINK}.outage: times such as 500 ms")
+      for text in ("often", "1 x 500 ms every 1 s", "3 x 2 s every 1 s", "3 x 500 ms every 9 kB", "3 x 500 ms",
+                   "1001 x 1 ms every 2 ms")),
     ({"steps": {LINK: {"at": ["1 s"], "jitter": ["1 ms"]}}}, f"search.steps.{LINK}.jitter: unknown field"),
 ])
 def test_hostile_sections(write, section, says):

@@ -47,7 +47,7 @@ def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
         parser.add_argument("--cca", metavar="A,B",
                             help="congestion controls: names (see `testbed list ccas`), modules (./tcp_mine.c or a "
                             "folder), variant files (./mine.yaml); a+b: odd flows use a, even flows use b; "
-                            "new=./tcp_mine.c: call it new")
+                            "new=./tcp_mine.c: call it new; quic:quinn:cubic: greedy flows of this QUIC stack")
     parser.add_argument("--load", metavar="PERCENT", type=_percent,
                         help="offered load, if the scenario lets you choose it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],

@@ -4,6 +4,7 @@
   testbed assess ./tcp_mine.c --quick     the short version: minutes
   testbed assess bbr --only 5.1.3,5.2.1   two sections of the RFC
   testbed assess mine.yaml --against cubic
+  testbed assess quic:quinn:cubic         a QUIC stack and one of its controls
   testbed assess --list                   the criteria, and what each costs
 
 The candidate runs alone and beside Reno and CUBIC, criterion by criterion. One
@@ -32,7 +33,8 @@ STAND_IN = "bbr"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("candidate", nargs="?", metavar="CCA",
-                        help="what is assessed, as for --cca of `testbed run`: a name, a .c file, a variant file")
+                        help="what is assessed, as for --cca of `testbed run`: a name, a .c file, a variant file, "
+                             "quic:STACK:CONTROL")
     parser.add_argument("--list", action="store_true", help="list the criteria, their runs and how long they take")
     parser.add_argument("--quick", action="store_true", help="fewer points and shorter runs")
     parser.add_argument("--only", metavar="A,B", help="only these criteria, by name or section")

@@ -42,7 +42,7 @@ from testbed.core.progress import print_error
 from testbed.core.units import show_duration
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import ccas, criteria, published, scenario, suite_parts, suites
+from testbed.scenario import ccas, criteria, published, quic_flows, scenario, suite_parts, suites
 
 if TYPE_CHECKING:
     from analysis.compare.published import Runs
@@ -132,6 +132,8 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
     if suite.page and arguments.cca:
         raise UsageError(f"--cca: suite {suite.name} has congestion controls of its own")
     chosen = _without_missing_stacks(_without_the_longest(_chosen(suite, arguments.only), arguments))
+    if suite.criteria and arguments.cca:
+        chosen = _fitting(chosen, ccas.parse(arguments.cca)[0], arguments.version)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
         if suite.criteria and (runnable := [part.scenario for part in chosen if part.scenario]):
@@ -276,6 +278,23 @@ def _stacks(part: suite_parts.Part) -> set[str]:
     if not swept and part.scenario:
         swept = {str(one["stack"]) for one in scenario.load(part.scenario).traffic if one["kind"] == "quic"}
     return {value.partition(":")[0] for value in swept}
+
+
+def _fitting(parts: Sequence[suite_parts.Part], candidate: ccas.Subject, version: str) -> list[suite_parts.Part]:
+    """The criteria as they are for a candidate: for a QUIC program with metrics that it has, and not where it cannot send
+    the traffic."""
+    if not any(variant.quic for variant in candidate.variants):
+        return list(parts)
+    found: list[suite_parts.Part] = []
+    for part in parts:
+        if isinstance(part, criteria.Criterion) and part.scenario:
+            asked = part.selection(bool(version))
+            short = version if version in scenario.versions(part.scenario) else ""
+            loaded = scenario.load(part.scenario, dict(asked.choices), short, [
+                f"{key}={value}" for key, value in asked.set.items()])
+            part = part.of_programs(quic_flows.refusal(loaded, candidate))
+        found.append(part)
+    return found
 
 
 def _is_of_stacks(axis: str) -> bool:
@@ -508,7 +527,7 @@ def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan],
 def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
     words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
-    words += [pathlib.PurePath(one).stem for one in arguments.cca.split(",")] \
+    words += [pathlib.PurePath(one).stem.replace(":", "-") for one in arguments.cca.split(",")] \
         if (suite.results or suite.criteria) and arguments.cca else []
     words += ["against", baseline] if arguments.baseline else []
     words += ["against", *arguments.against.split(",")] if arguments.against else []

@@ -16,7 +16,7 @@ from testbed.runs.executor import ExecutorBase, Listener
 from testbed.runs.plan import Plan
 from testbed.runs.run import Job, Outcome
 from testbed.runs.store import Store
-from testbed.scenario import ccas, usual_jitter
+from testbed.scenario import ccas, quic_flows, usual_jitter
 from testbed.scenario.scenario import Scenario
 from traffic.workload.records import Variant
 
@@ -89,18 +89,19 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     plans = []
     for point, scenario in ((point, fitting(one, engine)) for point, one in points):
         resolved, labels = scenario.resolved(), scenario.labels().changed(point=point)
+        of_subjects = [quic_flows.resolved(scenario, resolved, subject) for subject in subjects]
         radios = bool(resolved.network.cells)
         guest_code = codes[radios] if radios in codes else codes.setdefault(
             radios, engine.code_for(resolved.network))
         names = set(traffic.component_ccas(scenario.traffic))
         others = [fixed[name] for name in sorted(names)]
         for seed in seeds:
-            for subject in subjects:
+            for subject, decides in zip(subjects, of_subjects):
                 variants = _merge(subject, others)
                 _check_hosts(scenario, [*subject.variants, *others])
                 _check_sockets(scenario, variants)
                 plans.append(Plan(
-                    scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
+                    scenario=decides, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
                     engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
                     inputs=inputs.of(scenario.traffic)))
     return plans

@@ -7,6 +7,8 @@
     ./tcp_mine.c        a module: a .c file, or a folder with a Kbuild or Makefile
     libra+bic           several variants that take turns in one run: odd flows libra, even flows bic
     new=./tcp_mine.c    any of them under a name of one's own, its label
+    quic:quinn:cubic    a QUIC stack with one of its congestion controls, which takes the greedy flows
+                        (testbed/scenario/quic_flows.py)
 
 A CCA is a congestion control as the kernel names it. A variant is a CCA with the settings (sysctls,
 module parameters, socket options) that make it what its name says. A subject is what one entry of `--cca` names: one
@@ -24,11 +26,12 @@ from kernel import KernelError
 from testbed import PROJECT_DIR
 from testbed.core import guesses
 from testbed.core.errors import RunFailed, UsageError
+from testbed.core.fields import FieldError
 from testbed.core.yaml_file import YamlFile
 from testbed.scenario import socket_options
 from testbed.scenario.socket_options import SocketOption
 from topologies.links import end_hosts
-from traffic.workload import records
+from traffic.workload import assign, records
 
 CCA_DIR = PROJECT_DIR / "ccas"
 _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "socket_options", "later_kernels"}
@@ -40,6 +43,8 @@ _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
 _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\}")
 #: those of the kernel that set TCP_CONG_NEEDS_ECN
 _NEED_ECN = ("dctcp",)
+#: begins what is no congestion control of the kernel: quic:STACK:CONTROL
+_QUIC = "quic"
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
 
 
@@ -104,7 +109,8 @@ class Variant:
 
     module: path of its sources, None if the kernel has it; kernel_cca: what TCP_CONGESTION
     calls it, None while only its module knows; module_name: as in lsmod, once it is built; needs_ecn: it is made
-    for queues that mark; labelled: its name was given on the command line.
+    for queues that mark; labelled: its name was given on the command line; quic: STACK:CONTROL of a QUIC program, whose
+    kernel_cca is that of its hosts, which it does not use.
     """
     name: str
     kernel_cca: str | None
@@ -120,6 +126,7 @@ class Variant:
     module_name: str | None = None
     needs_ecn: bool = False
     labelled: bool = False
+    quic: str = ""
 
     @property
     def named(self) -> bool:
@@ -136,7 +143,7 @@ class Variant:
     def record(self) -> records.Variant:
         """What plan.json keeps of it: enough to make the run again, and to tell a reader what it was."""
         fields = dataclasses.asdict(self)
-        del fields["later_title"], fields["labelled"]
+        del fields["later_title"], fields["labelled"], fields["quic"]
         return records.Variant(fields)
 
 
@@ -226,6 +233,8 @@ def find(text: str) -> Variant:
             raise UsageError(f"--cca {text}: {label['label']!r} is the name of another congestion control, and no "
                              f"label for {label['what']}")
         return dataclasses.replace(found, name=label["label"], labelled=True)
+    if text.partition(":")[0] == _QUIC and not path.exists():
+        return _of_quic(text)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise UsageError(f"--cca {text}: no such file")
@@ -247,6 +256,24 @@ def find(text: str) -> Variant:
         raise UsageError(f"--cca: {text!r} is not a name of a congestion control, nor the path of a module "
                          "(./tcp_mine.c)")
     return Variant(text, text)
+
+
+def _of_quic(text: str) -> Variant:
+    """A QUIC stack with one of its congestion controls. UsageError if there is none such."""
+    from traffic.quic import programs
+    stack, _, control = text.partition(":")[2].partition(":")
+    if not stack or not control:
+        raise UsageError(f"--cca {text}: {_QUIC}:STACK:CONTROL expected, such as quic:quinn:cubic; stacks: "
+                         f"{', '.join(programs.names())}")
+    try:
+        found = programs.read(stack)
+    except FieldError as problem:
+        raise UsageError(f"--cca {text}: {problem}") from None
+    if control not in found.ccas:
+        raise UsageError(f"--cca {text}: {stack} has no {control}; it has {', '.join(found.ccas)}"
+                         f"{guesses.question(control, found.ccas)}")
+    return Variant(f"{_QUIC}-{stack}-{control}", assign.NEUTRAL_CCA, title=f"{control} of {found.title} (QUIC)",
+                   quic=f"{stack}:{control}")
 
 
 def parse(text: str) -> list[Subject]:
@@ -323,6 +350,8 @@ def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> V
             raise _not_there(variant, available, engine)
         if refusal := engine.refusal(records.Variant(variant.record())):
             raise RunFailed(f"{refusal}, which {variant.name} needs")
+        if variant.quic:
+            _require_program(variant.quic.partition(":")[0])
         return dataclasses.replace(variant, needs_ecn=variant.kernel_cca in _NEED_ECN)
     try:
         module = engine.build_module(variant.module, report)
@@ -344,6 +373,13 @@ def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> V
                          f"control: give it a label, such as new={variant.source}")
     return dataclasses.replace(variant, name=name, kernel_cca=kernel_cca, module_sha256=module.sha256,
                                module_name=module.part_name(kernel_cca), needs_ecn=_asks_for_ecn(module))
+
+
+def _require_program(stack: str) -> None:
+    """RunFailed unless the program of a QUIC stack is there, or can be made."""
+    from traffic.quic import programs
+    if not programs.is_built(stack) and (lacks := programs.missing(stack)):
+        raise RunFailed(f"{stack}: {lacks}")
 
 
 def _not_there(variant: Variant, available: Sequence[str], engine: Engine) -> UsageError:

@@ -25,10 +25,14 @@ from testbed.core import assessed, fields, guesses, metric_names
 from testbed.core.fields import FieldError
 from testbed.core.yaml_file import YamlFile
 from testbed.scenario import scenario
-from testbed.scenario.suite_parts import MOST_PARTS, Part, as_text, beside, look_for, part_name, real, sentence
+from testbed.scenario.suite_parts import (MOST_PARTS, Deviation, Part, QuickPart, as_text, beside, look_for, part_name,
+                                          real, sentence)
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _YES = ("yes", "True", "true")
+#: where a program sends: links of hosts say what arrives, and qlog is compared with what they carried
+_PROBES = {"probes.queue.interval": "10 ms", "probes.queue.edge_interval": "10 ms"}
+_RATES = "rates on the links of hosts"
 
 
 def _yes_or_no() -> str:
@@ -93,6 +97,27 @@ class Criterion(Part):
             return ",".join(alone)
         return ",".join([*alone, *(f"{first}+{second}" for one in ccas for other in self.against if other != one
                                    for first, second in ((one, other), (other, one)))])
+
+    def of_programs(self, why_not: str) -> "Criterion":
+        """With metrics that a program and the kernel's TCP both have; not run where that leaves none, or for the reason
+        that is given."""
+        tests = [dataclasses.replace(one, metric=assessed.OF_PROGRAMS.get(one.metric, one.metric)) for one in self.tests
+                 if one.metric in (*assessed.OF_PROGRAMS, *assessed.OF_ALL, *assessed.OF_PROGRAMS.values())]
+        others = [one for one in self.tests if one.name not in [test.name for test in tests]]
+        if not tests:
+            why_not = why_not or f"{others[0].metric} is known of the kernel's TCP only"
+        if why_not:
+            return dataclasses.replace(self, scenario="", choices={}, sweep={}, set={}, quick=QuickPart(), tests=(),
+                                       not_run=why_not)
+        more = [Deviation(what=one.label, why=f"not tested: {one.metric} is known of the kernel's TCP only")
+                for one in others]
+        if any(test.metric in assessed.OF_PROGRAMS.values() for test in tests):
+            more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the kernel's "
+                                                   "TCP are measured alike"))
+        quick = self.quick if self.quick.set is None else dataclasses.replace(
+            self.quick, set={**self.quick.set, **_PROBES})
+        return dataclasses.replace(self, tests=tuple(tests), set={**self.set, **_PROBES}, quick=quick,
+                                   deviations=(*self.deviations, *more))
 
     def _threshold(self, test: CriterionTest) -> assessed.Threshold:
         found = self.thresholds[f"{self.name}.{test.name}"]

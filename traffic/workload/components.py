@@ -293,6 +293,12 @@ def _always(_section: CommonSection) -> bool:
     return True
 
 
+def is_under_test(given: Given) -> bool:
+    """Whether flows of a component would use the congestion control under test."""
+    section = fields.decode(_section(given), given)
+    return not section.cca and bool(getattr(kind(section.kind), "uses_ccas", _always)(section))
+
+
 def _of_others(_section: CommonSection) -> str:
     return "kind"
 

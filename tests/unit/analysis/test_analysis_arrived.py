@@ -12,27 +12,29 @@ from traffic.workload.records import Flow
 
 
 def a_run(*flows, samples=True, edge_interval_us=100_000):
-    """A run of 3 s whose links r_to_n1 and r_to_n2 carry 1 and 2 Mbit/s."""
+    """A run of 3 s whose links r_to_n1 and r_to_n2 carry 1 and 2 Mbit/s, those of the senders 4 and 5."""
     table = pd.DataFrame([{"t_us": t_us, "link": link, "sent_bytes": t_us * rate // 8, "sent_packets": t_us // 1000,
                            "drops": 0} for t_us in range(0, 3_000_001, 100_000)
-                          for link, rate in (("r_to_n1", 1), ("r_to_n2", 2))])
+                          for link, rate in (("r_to_n1", 1), ("r_to_n2", 2), ("n3_to_r", 4), ("n4_to_r", 5))])
     return types.SimpleNamespace(path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=[
-        Flow({"flow": number, "transport": transport, "hops": ["n3_to_r", link], "start_us": 0, "stop_us": None})
-        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None,
+        Flow({"flow": number, "transport": transport, "hops": [f"n{number + 2}_to_r", link], "start_us": 0, "stop_us": None})
+        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None, bottlenecks={},
         scenario=types.SimpleNamespace(probes={"queue": {"edge_interval_us": edge_interval_us}}))
 
 
 def test_each_flow_has_what_its_last_link_carried():
     found = arrived.compute(a_run(("program", "r_to_n1"), ("tcp", "r_to_n2")))
     assert [(one.metric, one.scope, one.unit) for one in found] == [
-        ("arrived_rate_l2", "flow_1", "Mbit/s"), ("arrived_packet_mean_l2", "flow_1", "B"),
-        ("arrived_rate_l2", "flow_2", "Mbit/s"), ("arrived_packet_mean_l2", "flow_2", "B")]
-    assert [one.value for one in found] == pytest.approx([1, 125, 2, 250])
+        ("sent_rate_l2", "flow_1", "Mbit/s"), ("arrived_rate_l2", "flow_1", "Mbit/s"),
+        ("arrived_packet_mean_l2", "flow_1", "B"),
+        ("sent_rate_l2", "flow_2", "Mbit/s"), ("arrived_rate_l2", "flow_2", "Mbit/s"),
+        ("arrived_packet_mean_l2", "flow_2", "B"), ("jains_index_arrived", "all", "1")]
+    assert [one.value for one in found] == pytest.approx([4, 1, 125, 5, 2, 250, 0.9])
 
 
 def test_flows_of_tcp_alone_have_it_where_links_of_hosts_are_sampled_often():
     found = arrived.compute(a_run(("tcp", "r_to_n1"), edge_interval_us=10_000))
-    assert [one.value for one in found] == pytest.approx([1, 125])
+    assert [one.value for one in found] == pytest.approx([4, 1, 125])
 
 
 def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
@@ -42,7 +44,14 @@ def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
     table["sent_bytes"] = (table["t_us"].clip(2_000_000, 2_500_000) - 2_000_000) // 8
     run.frame = lambda name: table
     run.flows[0] = run.flows[0].changed(start_us=2_000_000, stop_us=2_500_000)
-    assert arrived.compute(run)[0].value == pytest.approx(1)
+    values = {one.metric: one.value for one in arrived.compute(run)}
+    assert values["arrived_rate_l2"] == pytest.approx(1)
+
+
+def test_fairness_is_that_of_flows_that_are_there_during_the_whole_interval():
+    run = a_run(("program", "r_to_n1"), ("tcp", "r_to_n2"))
+    run.flows[0] = run.flows[0].changed(start_us=1_500_000)
+    assert "jains_index_arrived" not in [one.metric for one in arrived.compute(run)]
 
 
 @pytest.mark.parametrize("flows, samples", [
@@ -50,4 +59,5 @@ def test_a_flow_that_is_there_for_a_part_has_the_rate_of_that_part():
     ([("program", "r_to_n1")], False)])
 def test_nothing_is_said_of_others(flows, samples):
     """Without programs and frequent samples, of links that flows share, without samples."""
-    assert arrived.compute(a_run(*flows, samples=samples)) == []
+    found = arrived.compute(a_run(*flows, samples=samples))
+    assert [one.metric for one in found if one.metric != "sent_rate_l2"] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A transient: the rate of the UDP flows beside one long TCP flow changes while it is measured."""
+"""A transient: the rate of the UDP flows beside one long flow, of TCP or of a program, changes while it is measured."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analysis.flows import program_curves
 from analysis.read import tcp
 from analysis.read.runs import Run
 from topologies.links import varying
@@ -45,12 +46,12 @@ class Step(NamedTuple):
 
 
 def step_of(run: Run) -> Step | None:
-    """The first change in the measurement interval; None unless UDP flows share a bottleneck with the only TCP flow.
+    """The first change in the measurement interval; None unless UDP flows share a bottleneck with the only other flow.
 
     That must have begun before the measurement interval, on a path whose base RTT is known.
     """
-    flows = tcp.listed_flows(run)
-    if len(flows) != 1 or sum(flow.transport == "tcp" for flow in run.flows) > 1:
+    flows = [*tcp.listed_flows(run), *program_curves.flows(run)]
+    if len(flows) != 1 or sum(flow.transport != "udp" for flow in run.flows) > 1:
         return None
     flow, = flows
     if not flow.base_rtt_us or (flow.start_us or 0) > run.interval.start_us:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the network lost of TCP flows: of the only one of a run, and of those with links of their own at both ends."""
+"""What the network lost of flows of TCP and of programs: of the only one of a run, and of those with links of their own at
+both ends."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from analysis.flows import program_curves
 from analysis.metrics import Metric, Shown
 from analysis.metrics.udp import account
 from analysis.read import shapes, tcp
@@ -34,7 +36,7 @@ def compute(run: Run) -> list[Metric]:
 
 def shares(run: Run) -> dict[int, float]:
     """{flow: share of its packets that was dropped in the measurement interval}"""
-    flows = tcp.listed_flows(run)
+    flows = [*tcp.listed_flows(run), *program_curves.flows(run)]
     counters = run.record(Counters, "counters.json", _COUNTERS) if flows else None
     if counters is None:
         return {}

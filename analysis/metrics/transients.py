@@ -32,8 +32,10 @@ def compute(run: Run) -> list[Metric]:
     window fits. The largest change of the window in one round trip meanwhile."""
     step = transients.step_of(run)
     samples = transients.window_samples(run, step) if step else None
-    if step is None or samples is None:
+    if step is None:
         return []
+    if samples is None:                 # of a program: nobody knows its window
+        return _dropped(run, step) if step.rises else []
     samples = samples.assign(change=transients.change_in_a_round_trip(samples))
     after = samples[(samples["t_us"] >= step.start_us)
                     & (samples["t_us"] < min(step.until_us, step.end_us + AFTER_US))]
@@ -65,8 +67,12 @@ def _coming(run: Run, step: Step, after: pd.DataFrame) -> list[Metric]:
         found.append(Metric("time_to_room_left", scope, "s", _first(after[after["cwnd"] <= room], step)))
     if len(after):
         found.append(Metric("largest_window_change", scope, "segments", max(-float(after["change"].min()), 0.0)))
+    return [*found, *_dropped(run, step)]
+
+
+def _dropped(run: Run, step: Step) -> list[Metric]:
     drops = _drops(run, step)
-    return found if drops is None else [*found, Metric("transient_drops", step.link, "packets", drops)]
+    return [] if drops is None else [Metric("transient_drops", step.link, "packets", drops)]
 
 
 def _first(rows: pd.DataFrame, step: Step) -> float:

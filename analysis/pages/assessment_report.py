@@ -116,6 +116,8 @@ def _distinct(words: Iterable[str]) -> str:
 
 def _version(variant: Variant) -> str:
     """reno of the kernel; tcp_mine.c with SHA-256"""
+    if variant.quic:
+        return str(variant.title)
     if variant.module_sha256:
         name = Path(variant.module).name if variant.module else variant.module_name
         said = f"{name}, SHA-256 {variant.module_sha256}"

@@ -51,6 +51,8 @@ def _parameters(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _control(variant: Variant, observed: dict[str, dict[str, str]]) -> Control:
+    if variant.quic:
+        return Control(variant.name, variant.title, "", "", "a QUIC program")
     settings = [f"{name}={value}" for name, value in variant.sysctls.items()]
     # a module's parameters as they were in the run, those that nobody set included
     own = {name: str(value) for name, value in variant.parameters.items()}

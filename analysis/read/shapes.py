@@ -100,7 +100,7 @@ _SOCKET_OPTION = Object({"name": TEXT, "level": COUNT, "number": COUNT,
 _VARIANT = Object({"name": TEXT, "kernel_cca": TEXT, "title?": Maybe(TEXT), "source?": Maybe(TEXT),
                    "sysctls?": Values(ANYTHING), "parameters?": Values(ANYTHING),
                    "socket_options?": Each(_SOCKET_OPTION), "module_sha256?": Maybe(TEXT),
-                   "under_test?": FLAG})
+                   "quic?": TEXT, "under_test?": FLAG})
 _PROBE = Object({"interval_us?": Maybe(COUNT), "edge_interval_us?": Maybe(COUNT), "hosts?": Each(TEXT)})
 _LABELS = Object({"name?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),
                   "point?": Maybe(Values(TEXT))})

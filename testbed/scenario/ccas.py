@@ -143,7 +143,9 @@ class Variant:
     def record(self) -> records.Variant:
         """What plan.json keeps of it: enough to make the run again, and to tell a reader what it was."""
         fields = dataclasses.asdict(self)
-        del fields["later_title"], fields["labelled"], fields["quic"]
+        del fields["later_title"], fields["labelled"]
+        if not self.quic:
+            del fields["quic"]
         return records.Variant(fields)
 
 

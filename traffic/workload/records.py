@@ -70,6 +70,8 @@ class Variant(Record):
     socket_options = ListOf(SocketOption, ())
     #: made for queues that mark
     needs_ecn: bool = False
+    #: STACK:CONTROL of a QUIC program, which does not use the congestion control of its hosts
+    quic: str = ""
     #: False for those that only components of the traffic name
     under_test: bool = True
 

@@ -3,6 +3,7 @@
 import pytest
 
 from testbed import cli
+from testbed.core import assessed, metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
 
@@ -108,6 +109,9 @@ def test_what_is_wrong_with_a_suite_of_criteria_is_said(written, old, new, said)
     ("cubic,reno", "one congestion control, which is assessed, expected"),
     ("cubic+reno", "one congestion control, which is assessed, expected"),
     ("nosuch --quick --only 5.1.2", "no congestion control 'nosuch' in this kernel"),
+    ("quic --quick", "quic:STACK:CONTROL expected"),
+    ("quic:nosuch:cubic --quick", "no QUIC stack 'nosuch'"),
+    ("quic:quinn:nosuch --quick", "quinn has no nosuch"),
     ("cubic --only 5.9", "--only 5.9: no such criterion"),
     ("cubic --criteria iccrg", "--criteria iccrg: it has no criteria"),
     ("cubic --against nosuch/x.c --only 5.1.2", "nosuch/x.c"),
@@ -124,3 +128,46 @@ def test_all_sections_of_the_rfc_have_a_criterion():
     assert {"5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "5.2.1", "5.2.2", "5.2.3", "5.3.1", "5.3.2", "6.1", "6.2",
             "6.3", "6.4", "7.1", "7.1.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.7.1", "7.8", "7.9"} == sections
     assert all(part.scenario or part.not_run for part in suite.parts)
+
+
+def test_a_quic_program_is_measured_by_what_it_shares_with_the_kernel(written):
+    part, = suites.read(written()).parts
+    fitted = part.of_programs("")
+    assert [test.metric for test in fitted.about().tests] == ["arrived_rate_l2"]
+    assert fitted.selection(True).set == fitted.selection(False).set == {
+        "probes.queue.interval": "10 ms", "probes.queue.edge_interval": "10 ms"}
+    assert "packets with all headers" in fitted.about().deviations[0][1]
+    assert part.about().tests[0].threshold == fitted.about().tests[0].threshold
+
+
+def test_a_short_version_with_settings_of_its_own_has_the_same_probes(written):
+    path = written(criterion=CRITERION + "set: {timing.test: 9 s}\nquick: {set: {timing.test: 3 s}}\n")
+    fitted = suites.read(path).parts[0].of_programs("")
+    assert [fitted.selection(short).set.get("probes.queue.edge_interval") for short in (True, False)] == ["10 ms"] * 2
+    assert fitted.selection(True).set["timing.test"] == "3 s"
+
+
+@pytest.mark.parametrize("metric, why", [("mean_cwnd_l4", ""), ("mean_throughput_l4", "its traffic is Tmix's")])
+def test_what_a_quic_program_cannot_be_tested_for_says_why(written, metric, why):
+    part, = suites.read(written(criterion=CRITERION.replace("mean_throughput_l4", metric))).parts
+    fitted = part.of_programs(why)
+    assert not fitted.scenario and not fitted.tests
+    assert fitted.not_run == (why or "mean_cwnd_l4 is known of the kernel's TCP only")
+
+
+def test_some_criteria_of_the_rfc_cannot_be_tested_with_a_quic_program(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    assert cli.main(["assess", "--list", "--quick", "quic:quinn:cubic"]) == 0
+    listed = {line.split()[1].removesuffix(".yaml"): line for line in capsys.readouterr().out.splitlines()[1:-1]}
+    assert {name for name, line in listed.items() if "sends greedy flows only" in line} == {
+        "short-flows", "others-short-flows"}
+    assert int(listed["bufferbloat"].split()[2]) == 15
+
+
+@pytest.mark.parametrize("name", [part.name for part in suites.load("rfc9743").parts if part.scenario])
+def test_every_metric_of_the_criteria_has_a_counterpart_or_is_told(name):
+    """What of_programs leaves out is left out on purpose."""
+    part = suites.load("rfc9743").part(name)
+    left_out = {test.metric for test in part.tests} - {*assessed.OF_PROGRAMS, *assessed.OF_ALL}
+    assert left_out <= {"tcp_goodput", "flow_completion_time_p50", "flow_completion_time_p99", "transfer_time_mean"}
+    assert {*assessed.OF_ALL, *assessed.OF_PROGRAMS.values()} <= set(metric_names.units())

@@ -14,8 +14,8 @@ import importlib
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from traffic.workload.components import (Component, Context, Flow, Kind, Prepared, Program, as_given, bulk_routes,
-                                             check_socket_options, collect, component_ccas, inputs, is_under_test,
-                                             kind, names, prepare, validate)
+                                             check_socket_options, collect, component_ccas, inputs, is_under_test, kind,
+                                             names, prepare, validate)
 
 __all__ = ["Component", "Context", "Flow", "Kind", "Prepared", "Program", "as_given", "bulk_routes",
            "check_socket_options", "collect", "component_ccas", "inputs", "is_under_test", "kind", "names", "prepare",

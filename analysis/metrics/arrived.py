@@ -29,8 +29,8 @@ def compute(run: Run) -> list[Metric]:
     hosts are sampled every 20 ms or more often.
 
     With headers, retransmissions and acknowledgements of other flows' data, the same for QUIC and for TCP. Besides, the
-    mean size of these packets; the same rate on the first link; and Jain's index of what arrived, where that is known of
-    all flows, and all are there during the whole interval.
+    mean size of these packets; the same rate on the first link; and Jain's index of what arrived, where that is known
+    of all flows, and all are there during the whole interval.
     """
     if not any(flow.transport == "program" for flow in run.flows) and _sampled_us(run) > _OFTEN_US:
         return []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the network lost of flows of TCP and of programs: of the only one of a run, and of those with links of their own at
-both ends."""
+"""What the network lost of flows of TCP and of programs: of the only one of a run, and of those with links of their own
+at both ends."""
 
 from __future__ import annotations
 

@@ -281,8 +281,8 @@ def _stacks(part: suite_parts.Part) -> set[str]:
 
 
 def _fitting(parts: Sequence[suite_parts.Part], candidate: ccas.Subject, version: str) -> list[suite_parts.Part]:
-    """The criteria as they are for a candidate: for a QUIC program with metrics that it has, and not where it cannot send
-    the traffic."""
+    """The criteria as they are for a candidate: for a QUIC program with metrics that it has, and not where it cannot
+    send the traffic."""
     if not any(variant.quic for variant in candidate.variants):
         return list(parts)
     found: list[suite_parts.Part] = []

@@ -112,8 +112,8 @@ class Criterion(Part):
         more = [Deviation(what=one.label, why=f"not tested: {one.metric} is known of the kernel's TCP only")
                 for one in others]
         if any(test.metric in assessed.OF_PROGRAMS.values() for test in tests):
-            more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the kernel's "
-                                                   "TCP are measured alike"))
+            more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the "
+                                                   "kernel's TCP are measured alike"))
         quick = self.quick if self.quick.set is None else dataclasses.replace(
             self.quick, set={**self.quick.set, **_PROBES})
         return dataclasses.replace(self, tests=tuple(tests), set={**self.set, **_PROBES}, quick=quick,

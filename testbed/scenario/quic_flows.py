@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """QUIC programs as the congestion control under test: `--cca quic:quinn:cubic`.
 
-Greedy flows of the scenario that would use a congestion control of the kernel become flows of kind `quic`, over the same
-paths and with the same limits of time and size. Where a QUIC program and a congestion control of the kernel take turns,
-each has its own flows: `quic:quinn:cubic+cubic` gives the odd ones to quinn. The starts of such flows are drawn anew.
+Greedy flows of the scenario that would use a congestion control of the kernel become flows of kind `quic`, over the
+same paths and with the same limits of time and size. Where a QUIC program and a congestion control of the kernel take
+turns, each has its own flows: `quic:quinn:cubic+cubic` gives the odd ones to quinn. The starts of such flows are drawn
+anew.
 """
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _SAME = ("start_us", "stop_us", "start_within_us", "bytes_bytes")
 
 
 def resolved(scenario: Scenario, as_given: Resolved, subject: Subject) -> Resolved:
-    """All that decides a run of a subject; as_given: of the scenario as it is. ScenarioError if it has traffic that a QUIC
-    program of the subject cannot send."""
+    """All that decides a run of a subject; as_given: of the scenario as it is. ScenarioError if it has traffic that a
+    QUIC program of the subject cannot send."""
     if not any(variant.quic for variant in subject.variants):
         return as_given
     try:

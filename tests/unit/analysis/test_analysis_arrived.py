@@ -10,15 +10,19 @@ from analysis.metrics import arrived
 from analysis.read.runs import Interval
 from traffic.workload.records import Flow
 
+RATES_MBPS = {"r_to_n1": 1, "r_to_n2": 2, "n3_to_r": 4, "n4_to_r": 5}
+
 
 def a_run(*flows, samples=True, edge_interval_us=100_000):
-    """A run of 3 s whose links r_to_n1 and r_to_n2 carry 1 and 2 Mbit/s, those of the senders 4 and 5."""
+    """A run of 3 s whose links carry such rates."""
     table = pd.DataFrame([{"t_us": t_us, "link": link, "sent_bytes": t_us * rate // 8, "sent_packets": t_us // 1000,
                            "drops": 0} for t_us in range(0, 3_000_001, 100_000)
-                          for link, rate in (("r_to_n1", 1), ("r_to_n2", 2), ("n3_to_r", 4), ("n4_to_r", 5))])
-    return types.SimpleNamespace(path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=[
-        Flow({"flow": number, "transport": transport, "hops": [f"n{number + 2}_to_r", link], "start_us": 0, "stop_us": None})
-        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None, bottlenecks={},
+                          for link, rate in RATES_MBPS.items()])
+    records = [Flow({"flow": number, "transport": transport, "hops": [f"n{number + 2}_to_r", link], "start_us": 0,
+                     "stop_us": None}) for number, (transport, link) in enumerate(flows, start=1)]
+    return types.SimpleNamespace(
+        path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=records, bottlenecks={},
+        frame=lambda name: table if samples else None,
         scenario=types.SimpleNamespace(probes={"queue": {"edge_interval_us": edge_interval_us}}))
 
 

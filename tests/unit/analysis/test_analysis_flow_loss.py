@@ -61,6 +61,14 @@ def test_what_does_not_come_out_of_a_link_of_its_own_is_lost(tmp_path):
                                                  ("flow_loss", "flow_2", "%", 0)]
 
 
+def test_of_programs_the_only_flow_and_those_with_links_of_their_own_have_it(tmp_path):
+    program = {**TCP, "transport": "program", "kind": "quic"}
+    assert found(tmp_path / "alone", flows=[program]) == [("flow_loss", "flow_1", "%", pytest.approx(30))]
+    two = pair()["flows"]
+    assert found(tmp_path / "beside", **pair(flows=[{**two[0], "transport": "program"}, two[1]])) == [
+        ("flow_loss", "flow_2", "%", 0), ("flow_loss", "flow_1", "%", pytest.approx(5))]
+
+
 def test_of_two_flows_to_one_host_nothing_is_known(tmp_path):
     both = pair()["flows"]
     both[1]["hops"][-1] = both[0]["hops"][-1]

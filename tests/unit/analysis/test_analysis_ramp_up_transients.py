@@ -178,6 +178,14 @@ def test_cross_traffic_comes(run_of, stop_us, stops):
     assert not [name for name, _ in values if name.startswith("time_to_bdp")]
 
 
+def test_of_a_program_the_drops_of_others_are_known_and_not_its_window(run_of):
+    program = {**long_flow(), "transport": "program", "kind": "quic"}
+    counts = [{"flow": 2, "lost_packets": 40, "socket_dropped_packets": 0}]
+    values = found(run_of([program, cross(5_000_000, 12_000_000, 2, 50_000_000)], samples(cwnd=[0]).iloc[:0], counts))
+    assert {name: value for name, value in values.items() if "window" in name[0] or "transient" in name[0]} == {
+        ("transient_drops", DOWN): 40}
+
+
 def test_drops_that_cannot_be_told_from_others_are_not_given(run_of):
     """A flow that was there before the step, or one that nobody counted."""
     steady = cross(0, 12_000_000, 2, 25_000_000)

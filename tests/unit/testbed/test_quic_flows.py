@@ -34,8 +34,9 @@ def test_its_hosts_have_the_neutral_congestion_control_and_records_say_the_stack
 
 def test_all_greedy_flows_are_of_the_stack():
     flows, = traffic_of("quic:quinn:cubic")
-    assert flows == {"name": "quic", "kind": "quic", "start_us": 0, "stop_us": 240_000_000, "start_within_us": 2_000_000,
-                     "stack": "quinn:cubic", "paths": ["n3->n1", "n4->n2"], "cca": ["quic-quinn-cubic"]}
+    assert flows == {"name": "quic", "kind": "quic", "start_us": 0, "stop_us": 240_000_000,
+                     "start_within_us": 2_000_000, "stack": "quinn:cubic", "paths": ["n3->n1", "n4->n2"],
+                     "cca": ["quic-quinn-cubic"]}
 
 
 @pytest.mark.parametrize("subject, kinds", [

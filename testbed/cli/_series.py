@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from testbed.cli import _estimates, _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
 from testbed.cli._parser import Parser
-from testbed.core.errors import ExpectationFailed, RunFailed, TestbedError
+from testbed.core.errors import ExpectationFailed, RunFailed, TestbedError, UsageError
 from testbed.runs import campaign
 from testbed.runs.plan import Plan
 
@@ -46,6 +46,7 @@ def plans(words: Sequence[str], build: bool = True) -> list[Plan]:
     arguments = parsed(words)
     asked = Asked(arguments)
     found: list[Plan] = []
+    not_run: dict[str, str] = {}
     levels = _kernels.levels(arguments)
     asked.fit(levels)
     for level in levels:
@@ -53,8 +54,12 @@ def plans(words: Sequence[str], build: bool = True) -> list[Plan]:
         if not build and not _runs.is_ready(level.engine, [one for _, one in points]):
             raise NotReady(level.engine.state())
         ready = _runs.prepare(level.engine, asked.subjects, [one for _, one in points], lenient=True)
-        found += campaign.possible(campaign.make_plans(
-            points, ready.subjects, asked.seeds, level.engine, _shared.reporter()), points, level.engine)[0]
+        can, cannot = campaign.possible(campaign.make_plans(
+            points, ready.subjects, asked.seeds, level.engine, _shared.reporter()), points, level.engine)
+        found += can
+        not_run |= cannot
+    if not found and not_run:
+        raise UsageError(next(iter(not_run.values())))
     return found
 
 

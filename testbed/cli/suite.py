@@ -136,13 +136,24 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         chosen = _fitting(chosen, ccas.parse(arguments.cca)[0], arguments.version)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
-        if suite.criteria and (runnable := [part.scenario for part in chosen if part.scenario]):
-            # of a candidate that cannot be used there is nothing to say
-            _series.plans(["run", runnable[0], "--cca", arguments.cca, *_engine_words(arguments)])
+    if suite.criteria:
+        _check_usable(chosen, arguments)
     subjects = _subjects(suite, arguments)
     steps = [_step(suite, part, subjects[:1], arguments) for one in chosen for part in _with_switches(one, arguments)
              if part.scenario and not _lacks_version(part, arguments.version)]
     return suite, chosen, steps, subjects
+
+
+def _check_usable(parts: Sequence[suite_parts.Part], arguments: argparse.Namespace) -> None:
+    """UsageError or RunFailed for a candidate or references that cannot be used: of them there is nothing to say."""
+    scenario_name = next((part.scenario for part in parts if part.scenario), "")
+    names = [arguments.cca, *filter(None, map(str.strip, (arguments.against or "").split(",")))]
+    try:
+        for name in names if scenario_name else []:
+            _series.plans(["run", scenario_name, "--cca", name, *_engine_words(arguments)],
+                          build=arguments.verb == "run")
+    except _series.NotReady:
+        pass                    # for a list no kernel is built
 
 
 class Cost(NamedTuple):

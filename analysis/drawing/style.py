@@ -53,11 +53,21 @@ def plus_minus(mean: float, half_width: float) -> tuple[str, str]:
     """
     if half_width == 0:
         return number(mean), "0"
-    decimals = 1 - math.floor(math.log10(half_width))
-    if mean:
-        decimals = min(decimals, 3 - math.floor(math.log10(abs(mean))))
-    decimals = max(0, decimals)
+    decimals = _decimals(mean, half_width)
     return f"{mean:.{decimals}f}", f"{half_width:.{decimals}f}"
+
+
+def with_ends(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A value and both ends of its interval, with the same decimals: as `plus_minus` has them."""
+    if low == high:
+        return number(value), number(low), number(high)
+    decimals = _decimals(value, (high - low) / 2)
+    return f"{value:.{decimals}f}", f"{low:.{decimals}f}", f"{high:.{decimals}f}"
+
+
+def _decimals(value: float, half_width: float) -> int:
+    decimals = 1 - math.floor(math.log10(half_width))
+    return max(0, min(decimals, 3 - math.floor(math.log10(abs(value)))) if value else decimals)
 
 
 def log_ticks(low: float, high: float) -> str:

@@ -178,9 +178,11 @@ def _value(finding: Finding) -> str:
     found = finding.found
     if found is None:
         return "-"
-    interval = f"{_number(found.low)} to {_number(found.high)}; " \
-        if found.low is not None and found.high is not None else ""
-    return f"{_number(found.mean)} ({interval}{found.n})"
+    if found.low is None or found.high is None:
+        return f"{_number(found.mean)} ({found.n})"
+    values = found.mean, found.low, found.high
+    mean, low, high = style.with_ends(*values) if all(map(math.isfinite, values)) else map(_number, values)
+    return f"{mean} ({low} to {high}; {found.n})"
 
 
 def _number(value: float) -> str:

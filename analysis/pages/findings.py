@@ -205,8 +205,8 @@ def _levels(results: Results, known: Sequence[Known], rows: Sequence[Row]) -> li
         low, high = min(means, key=lambda pair: pair[0].mean), max(means, key=lambda pair: pair[0].mean)
         texts = [style.number(found.mean) for found, _ in (low, high)]
         if len(rows) == 1 or texts[0] == texts[1]:
-            spread = _ends(low[0].low, low[0].high) if len(rows) == 1 else " at all points"
-            parts.append(f"{one.quantity.noun} {verb}{texts[0]}{unit}{spread}")
+            mean, spread = _with_ends(low[0]) if len(rows) == 1 else (texts[0], " at all points")
+            parts.append(f"{one.quantity.noun} {verb}{mean}{unit}{spread}")
         else:
             low_at, high_at = (_at(results.experiment, row) for _, row in (low, high))
             parts.append(f"{one.quantity.noun} {verb}{texts[0]}{unit} ({low_at}) to {texts[1]}{unit} ({high_at})")
@@ -218,8 +218,11 @@ def _n(results: Results, known: Sequence[Known], row: Row) -> int:
     return max((len(results.sample(row, one.quantity.metric, one.scope)) for one in known), default=0)
 
 
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" ({style.number(low)} to {style.number(high)})"
+def _with_ends(found: stats.Summary) -> tuple[str, str]:
+    if found.low is None or found.high is None:
+        return style.number(found.mean), ""
+    mean, low, high = style.with_ends(found.mean, found.low, found.high)
+    return mean, f" ({low} to {high})"
 
 
 def _at(experiment: Experiment, row: Row) -> str:

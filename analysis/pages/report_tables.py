@@ -222,7 +222,8 @@ def interval(found: stats.Summary) -> tuple[str, str]:
     if found.low is None or found.high is None:
         return style.number(found.mean), ""
     if found.half_width is None:
-        return style.number(found.mean), f"{style.number(found.low)} to {style.number(found.high)}"
+        mean, low, high = style.with_ends(found.mean, found.low, found.high)
+        return mean, f"{low} to {high}"
     mean, half = style.plus_minus(found.mean, found.half_width)
     return mean, f"\u00b1 {half}"
 
@@ -251,9 +252,10 @@ def difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]]
 def with_interval(found: stats.Comparison) -> tuple[str, str]:
     """(difference with its sign, or factor; its interval), with two digits of half the interval's width."""
     if found.ratio:
-        ends = "" if found.low is None or found.high is None else \
-            f"{style.number(found.low)} to {style.number(found.high)}"
-        return f"\u00d7 {style.number(found.difference)}", ends
+        if found.low is None or found.high is None:
+            return f"\u00d7 {style.number(found.difference)}", ""
+        factor, low, high = style.with_ends(found.difference, found.low, found.high)
+        return f"\u00d7 {factor}", f"{low} to {high}"
     if found.low is None or found.high is None:
         return _signed(found.difference, style.number(abs(found.difference))), ""
     values = found.difference, found.low, found.high

@@ -81,9 +81,10 @@ def _cell(found: stats.Summary | None) -> str:
     """11.9 (11.5 to 12.4; 5)"""
     if found is None:
         return NOTHING
-    ends = "" if found.low is None or found.high is None else \
-        f"{style.number(found.low)} to {style.number(found.high)}; "
-    return f"{style.number(found.mean)} ({ends}{found.n})"
+    if found.low is None or found.high is None:
+        return f"{style.number(found.mean)} ({found.n})"
+    mean, low, high = style.with_ends(found.mean, found.low, found.high)
+    return f"{mean} ({low} to {high}; {found.n})"
 
 
 def _distances(found: Stacks) -> Table:
@@ -103,7 +104,9 @@ def _distance(one: Distance | None) -> str:
         return NOTHING
     compared = one.compared
     sign = "times " if compared.ratio else "+" if compared.difference > 0 else ""
-    ends = "" if compared.low is None or compared.high is None else \
-        f" ({style.number(compared.low)} to {style.number(compared.high)})"
+    value, ends = style.number(compared.difference), ""
+    if compared.low is not None and compared.high is not None:
+        value, low, high = style.with_ends(compared.difference, compared.low, compared.high)
+        ends = f" ({low} to {high})"
     unit = "" if compared.ratio or not one.quantity.unit else f" {one.quantity.unit}"
-    return f"{sign}{style.number(compared.difference)}{ends}{unit}: {one.decision.words}"
+    return f"{sign}{value}{ends}{unit}: {one.decision.words}"

@@ -24,8 +24,8 @@ def experiment(tmp_path, **options):
 def test_differences_are_said_with_their_size_and_interval(tmp_path, monkeypatch):
     fixture.sow(monkeypatch)
     first, second = sentences(experiment(tmp_path))
-    assert re.match(r"With reno, throughput is (60\.0|59\.9\d) Mbit/s \(.* to .*\), queueing delay (20\.0|19\.9\d) ms ",
-                    first)
+    assert re.match(r"With reno, throughput is (60\.0\d?|59\.9\d) Mbit/s \(.* to .*\), "
+                    r"queueing delay (20\.0\d?|19\.9\d) ms ", first)
     more = re.match(r"Against reno, cubic has (\S+) % more throughput \((\S+) to (\S+) %?\)?.* and "
                     r"(\S+) ms more queueing delay|Against reno, cubic has (\S+) % more throughput \((\S+) to (\S+)\)",
                     second)

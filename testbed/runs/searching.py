@@ -117,13 +117,16 @@ class Search:
         self._scout: _Scout | None = None
         self._most_trials: int | None = None
         self._is_over: Callable[[], bool] = lambda: False
+        self._only_first = False
         self._first: Trial | None = None
         self._after = 0
         self._closest: float | None = None
 
-    def run(self, seed: int, most_trials: int | None, is_over: Callable[[], bool]) -> Finding | None:
-        """The simplest finding, or None. most_trials: None for any number; is_over: whether the time is."""
-        self._most_trials, self._is_over = most_trials, is_over
+    def run(self, seed: int, most_trials: int | None, is_over: Callable[[], bool],
+            only_first: bool = False) -> Finding | None:
+        """The simplest finding, or None. most_trials: None for any number; is_over: whether the time is; only_first:
+        the first finding, not made simpler."""
+        self._most_trials, self._is_over, self._only_first = most_trials, is_over, only_first
         number = in_vain = 0
         try:
             while self._first is None and in_vain < _MOST_IN_VAIN:
@@ -136,7 +139,7 @@ class Search:
         finally:
             if self._scout:
                 self._scout.end()
-        return self.simplest()
+        return self.so_far() if only_first else self.simplest()
 
     @property
     def in_vain(self) -> int:
@@ -272,6 +275,8 @@ class Search:
         if trial.meets(self._goal):
             if self._first is None:
                 self._first, self._after = trial, len(self.trials) - 1
+                if self._only_first:
+                    raise _Enough
                 self._report(f"trial {len(self.trials)}: {shown(self._goal, trial.value)}: found; making it simpler")
                 self._most_trials, self._is_over = len(self.trials) + MOST_SHRINKING, lambda: False
         elif trial.verdict == VALID and trial.value is not None and self._first is None:

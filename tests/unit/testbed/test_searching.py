@@ -84,6 +84,14 @@ def test_trials_side_by_side_are_the_same_trials(search, tmp_path, at_once, valu
     assert len({frozenset(path.name for path in (tmp_path / name).rglob("*")) for name in ("examples", "others")}) == 1
 
 
+def test_the_first_finding_alone(search, tmp_path):
+    _, finding = search(Bench())
+    one = Search(SPACE, GOAL, Bench(), tmp_path / "others", lambda text: None, 3)
+    first = one.run(1, 500, lambda: False, only_first=True)
+    assert first.trial == first.first and first.trial.candidate == finding.first.candidate
+    assert first.after == finding.after == len(one.trials) - 1
+
+
 def test_a_budget_holds_for_trials_side_by_side(search):
     bench = Bench(lambda candidate: 100.0)
     one, finding = search(bench, most_trials=7, at_once=4)

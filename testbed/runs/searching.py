@@ -98,9 +98,11 @@ class _Scout:
 
     def end(self) -> NoReturn:
         """Say what was found. Nothing of the search that was forked is ended, closed or written."""
-        with os.fdopen(self._mouth, "wb") as pipe:
-            pickle.dump(self._found, pipe)
-        os._exit(0)
+        try:
+            with os.fdopen(self._mouth, "wb") as pipe:
+                pickle.dump(self._found, pipe)
+        finally:
+            os._exit(0)
 
 
 class Search:
@@ -235,13 +237,14 @@ class Search:
                 found = pipe.read()
             os.waitpid(process, 0)
             return list(pickle.loads(found)) if found else []
+        self._scout = _Scout(mouth, count)                      # first of all: with it, `run` ends the fork
         for number in (signal.SIGINT, signal.SIGTERM):          # what the search does then is not for its fork to do
             signal.signal(number, signal.SIG_DFL)
         os.close(ear)
         for name in ("save", "delete", "move"):
             setattr(database, name, lambda *_: None)
         self._report = lambda text: None
-        self._scout, self.trials[candidate] = _Scout(mouth, count), self._guess(candidate)
+        self.trials[candidate] = self._guess(candidate)
         return []
 
     def _guess(self, candidate: Candidate) -> Trial:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed search` with runs: an effect that is certain is found, made as simple as can be, and repeated."""
 import pathlib
+import re
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_losses_with_which_reno_does_not_fill_the_link(search, tmp_path):
     assert path.stat().st_size < 1000
     found = scenario.load(str(path))
     assert found.resolved().content() == scenario.load("search-one-flow", settings=["loss=5 %"]).resolved().content()
-    assert "utilisation 13.096 %" in said and "without loss = 5 %: utilisation 99.561 %" in said
+    assert re.search(r"found after \d+ trials: utilisation 1\d\.\d+ %", said)
+    assert re.search(r"without loss = 5 %: utilisation 99\.\d+ %", said)
     assert "expected of reno: utilisation < 50 %: met" in said
     report = path.with_suffix(".md").read_text()
     assert report.count("| gone |") == 2 and str(path) in report

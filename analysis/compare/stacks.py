@@ -10,6 +10,7 @@ other versions than the kernel.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,25 +37,28 @@ PARTS = {"alone": ("kernel-alone", "stacks-alone"), "pair": ("kernel-pairs", "st
 
 
 class Quantity(NamedTuple):
-    """What is measured: in which pattern, its name, unit, and whether it is compared as a ratio."""
+    """What is measured: in which pattern, its name, unit, whether it is compared as a ratio, and the least and the most
+    that it can be."""
 
     pattern: str
     name: str
     label: str
     unit: str
     ratio: bool = True
+    least: float = 0
+    most: float = math.inf
 
 
 QUANTITIES = (
-    Quantity("alone", "utilisation", "utilisation", "%"),
+    Quantity("alone", "utilisation", "utilisation", "%", most=100),
     Quantity("alone", "delay", "mean queueing delay", "ms"),
-    Quantity("alone", "drops", "packets dropped", "%", False),
+    Quantity("alone", "drops", "packets dropped", "%", False, most=100),
     Quantity("alone", "packet", "mean packet", "B"),
-    Quantity("pair", "jain", "Jain's index of the two", "", False),
+    Quantity("pair", "jain", "Jain's index of the two", "", False, most=1),
     Quantity("pair", "delay", "mean queueing delay", "ms"),
     Quantity("beside", "rate", "its rate", "Mbit/s"),
     Quantity("beside", "cubic", "CUBIC's rate", "Mbit/s"),
-    Quantity("beside", "harm", "harm to CUBIC", "%", False),
+    Quantity("beside", "harm", "harm to CUBIC", "%", False, least=-math.inf, most=100),
 )
 #: those of the distance from the kernel
 DISTANCES = tuple(one for one in QUANTITIES if (one.pattern, one.name) in (
@@ -166,7 +170,8 @@ class Stacks:
         # whether harm spreads widely is asked of what is left, which is not near 0
         whole = 100 if quantity.name == "harm" else 0
         found = stats.summarise([value - whole for value in values])
-        low, high = (None if end is None else end + whole for end in (found.low, found.high))
+        low, high = (None if end is None else min(max(end + whole, quantity.least), quantity.most)
+                     for end in (found.low, found.high))
         return replace(found, mean=found.mean + whole, low=low, high=high)
 
     @cached_property

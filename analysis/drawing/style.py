@@ -62,7 +62,9 @@ def with_ends(value: float, low: float, high: float) -> tuple[str, str, str]:
     if low == high:
         return number(value), number(low), number(high)
     decimals = _decimals(value, (high - low) / 2)
-    return f"{value:.{decimals}f}", f"{low:.{decimals}f}", f"{high:.{decimals}f}"
+    # what rounds to zero has no sign
+    first, second, third = (f"{round(one, decimals) + 0.0:.{decimals}f}" for one in (value, low, high))
+    return first, second, third
 
 
 def _decimals(value: float, half_width: float) -> int:

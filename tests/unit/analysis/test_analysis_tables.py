@@ -188,6 +188,7 @@ def test_means_have_the_decimals_of_their_spread(mean, half, text):
 @pytest.mark.parametrize("value, low, high, texts", [
     (99.96, 99.92, 100.0, ("99.96", "99.92", "100.00")), (10, 10, 10, ("10.0", "10.0", "10.0")),
     (1.31, 1.16, 1.51, ("1.31", "1.16", "1.51")), (0.05, -0.0058, 0.23, ("0.05", "-0.01", "0.23")),
+    (-0.0004, -0.016, 0.015, ("0.000", "-0.016", "0.015")),
     (123456.7, 123000, 124000, ("123457", "123000", "124000"))])
 def test_a_value_and_its_interval_have_the_same_decimals(value, low, high, texts):
     assert style.with_ends(value, low, high) == texts

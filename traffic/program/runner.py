@@ -4,8 +4,9 @@
     python3 -m traffic.program.runner JOB.json
 
 job: {"what": how messages call it, "command", "optional": [options], "environment", "setup": [commands],
-"files": {name: {"text"}, {"bytes"} or {"copy_of": path}}, "keep": [names], "ready": null, "tcp", "udp" or "file:NAME",
-"port", "at_stop", "exit": [...], "start_us", "stop_us", "patience_us", "output": prefix of what is kept}
+"files": {name: {"text"}, {"bytes"} or {"copy_of": path}}, "keep": [names], "root": null or a folder that is its root,
+"ready": null, "tcp", "udp", "tcp:PORT", "udp:PORT" or "file:NAME", "port", "at_stop", "exit": [...], "start_us",
+"stop_us", "patience_us", "output": prefix of what is kept}
 It is no shell that reads commands. A program has a folder of its own, the rights of nobody, and ends when we do.
 """
 import ctypes
@@ -19,11 +20,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, BinaryIO, TypedDict
+from typing import IO, BinaryIO, NotRequired, TypedDict
 
 from traffic import program
 from traffic.io import payload
 from traffic.io.clock import now_ns
+from traffic.program import image
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
@@ -46,14 +48,16 @@ class Failed(Exception):
 
 
 def output_names(prefix: str, keep: Iterable[str]) -> dict[str, str]:
-    """{file in the program's folder, or "" and " " for its two outputs: name under which it is kept}"""
-    return {"": f"{prefix}.out", " ": f"{prefix}.err", **{name: f"{prefix}-{name}" for name in keep}}
+    """{file in the program's folder, or "" and " " for its two outputs: name under which it is kept}; of a folder,
+    whose name ends with /, an archive is kept."""
+    return {"": f"{prefix}.out", " ": f"{prefix}.err",
+            **{name: f"{prefix}-{name.strip('/').replace('/', '-')}{'.tar' * name.endswith('/')}" for name in keep}}
 
 
 def main() -> None:
     job = program.read_job()
     with tempfile.TemporaryDirectory(prefix="program-") as folder:
-        one = _Program(job, folder)
+        one = _Program(job, job.get("root") or folder)
         try:
             one.set_up()
             if job["ready"]:
@@ -89,6 +93,7 @@ class _Job(TypedDict):
     setup: list[list[str]]
     files: Mapping[str, _File]
     keep: list[str]
+    root: NotRequired[str | None]
     ready: str | None
     port: int
     at_stop: bool
@@ -105,31 +110,50 @@ class _Program:
     def __init__(self, job: _Job, folder: str) -> None:
         self._job = job
         self._folder = folder
+        #: as the program calls it
+        self._called = "/" if job.get("root") else folder
         self._process: subprocess.Popen[bytes] | None = None
         preload = {"LD_PRELOAD": _RANDOM_DEVICE} if os.path.exists(_RANDOM_DEVICE) else {}
-        self._environment = {**_ENVIRONMENT, **preload, "HOME": folder, "TMPDIR": folder,
-                             **{name: self._text(text) for name, text in job["environment"].items()}}
+        own = {"PATH": image.PATH, "HOME": "/", "TMPDIR": "/tmp"} if job.get("root") else {
+            **preload, "HOME": folder, "TMPDIR": folder}
+        self._environment = {**_ENVIRONMENT, **own, **{
+            name: self._text(text) for name, text in job["environment"].items()}}
         self._outputs = [tempfile.TemporaryFile() for _ in range(2)]
         self.status: int | None = None
         self.ended_ns = 0
 
     def _text(self, text: str) -> str:
-        return text.replace("{folder}", self._folder)
+        return text.replace("{folder}", self._called)
 
     # -- before -----------------------------------------------------------------------------------
 
     def set_up(self) -> None:
         """Write its files, and run what is to run before it."""
         for name, content in self._job["files"].items():
-            path = os.path.join(self._folder, name)
+            path = self._path(name)
+            mask = os.umask(0 if self._job.get("root") else 0o022)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.umask(mask)
+            if os.path.islink(path):            # of an image
+                os.remove(path)
             if "copy_of" in content:
                 shutil.copy(content["copy_of"], path)
             else:
                 with open(path, "wb") as file:
                     _write(file, content, self._text)
-        if os.geteuid() == 0:
-            for path in (self._folder, *(os.path.join(self._folder, name) for name in self._job["files"])):
-                os.chown(path, _NOBODY, _NOBODY)
+                if content.get("text", "").startswith("#!"):
+                    os.chmod(path, 0o755)
+            if self._job.get("root"):
+                image.open_to_all(path)
+        if self._job.get("root"):
+            try:
+                image.mount(self._folder)
+            except OSError as problem:
+                raise Failed(f"{self._job['what']}: root: {problem.strerror}") from None
+        elif os.geteuid() == 0:
+            for folder, _, names in os.walk(self._folder):
+                for path in (folder, *(os.path.join(folder, name) for name in names)):
+                    os.chown(path, _NOBODY, _NOBODY)
         for command in self._job["setup"]:
             self.start(command)
             assert self._process
@@ -138,6 +162,14 @@ class _Program:
                 raise self._failed(f"setup {command[0]} {_ended(self._process.returncode)}")
         if self._job["optional"]:
             self._job["command"][1:1] = self._known_options()
+
+    def _path(self, name: str) -> str:
+        """Of a file in its folder. Failed if links of an image lead out of it."""
+        path = os.path.join(self._folder, name)
+        if os.path.commonpath([os.path.realpath(os.path.dirname(path)), os.path.realpath(self._folder)]) \
+                != os.path.realpath(self._folder):
+            raise Failed(f"{self._job['what']}: {name} would not lie in its root: a folder above it is a link")
+        return path
 
     def _known_options(self) -> list[str]:
         """The optional options that this version of the program names in its --help."""
@@ -159,12 +191,14 @@ class _Program:
         out, err = outputs or self._outputs
         words = [self._text(word) for word in command or self._job["command"]]
         if words[0] in self._job["files"]:
-            words[0] = os.path.join(self._folder, words[0])
-        user = _NOBODY if os.geteuid() == 0 else None
+            words[0] = os.path.join(self._called, words[0])
+        in_root = bool(self._job.get("root"))
+        user = _NOBODY if os.geteuid() == 0 and not in_root else None
+        first = image.entering(self._folder, _NOBODY, _end_with_us) if in_root else _end_with_us
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self._folder,
-                env=self._environment, start_new_session=True, preexec_fn=_end_with_us,
+                env=self._environment, start_new_session=True, preexec_fn=first,
                 user=user, group=user, extra_groups=[] if user else None)
         except OSError as problem:
             raise Failed(f"{self._job['what']}: {words[0]}: {problem.strerror}") from None
@@ -186,7 +220,7 @@ class _Program:
         kind, _, name = (self._job["ready"] or "").partition(":")
         if kind == "file":
             return os.path.exists(os.path.join(self._folder, name))
-        return self._job["port"] in program.bound_ports(kind)
+        return (int(name) if name else self._job["port"]) in program.bound_ports(kind)
 
     # -- its end ----------------------------------------------------------------------------------
 
@@ -236,11 +270,13 @@ class _Program:
             with open(name, "wb") as file:
                 shutil.copyfileobj(output, file)
         for name in self._job["keep"]:
-            path = pathlib.Path(self._folder, name)
-            if path.is_file() and not path.is_symlink():
+            path = pathlib.Path(self._path(name.rstrip("/")))
+            if name.endswith("/") and path.is_dir() and not path.is_symlink():
+                image.pack(str(path), names[name])
+            elif not name.endswith("/") and path.is_file() and not path.is_symlink():
                 shutil.copyfile(path, names[name])
             else:
-                raise Failed(f"{self._job['what']} left no file {name}")
+                raise Failed(f"{self._job['what']} left no {'folder' if name.endswith('/') else 'file'} {name}")
 
 
 def _write(file: BinaryIO, content: _File, filled: Callable[[str], str]) -> None:

@@ -11,8 +11,9 @@
     patience: 10 s                          how long after its stop a program may take to end
 
 Of each end also: environment {NAME: text}, files {name: {text: ...}, {bytes: 20 MB} or {copy_of: path of the user's}},
-setup (commands before it), optional (options that it gets if its --help names them), keep (files that it leaves), ends
-(by-itself or at-stop), exit (statuses that are right).
+root (a tar archive of the file system of an image, in which it runs), setup (commands before it), optional (options
+that it gets if its --help names them), keep (files that it leaves), ends (by-itself or at-stop), exit (statuses that
+are right).
 """
 import dataclasses
 import json
@@ -27,6 +28,7 @@ from testbed.core.fields import FieldError
 from testbed.core.files import sha256_of
 from testbed.core.timing import Timing
 from topologies.links.records import Network
+from traffic.program import image
 from traffic.program.runner import PATH, output_names
 from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Program
@@ -35,7 +37,9 @@ from traffic.workload.components import Component, Context, Flow, Prepared, Prog
 TRANSPORT = "program"
 _LARGEST_FILE_BYTES = 256 << 20
 _LONGEST_FILE_TEXT = 100_000
-_FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_FILE = rf"{_NAME}(/{_NAME})*"
+_READY = rf"(tcp|udp)(:[0-9]{{1,5}})?|file:{_FILE}"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 #: in commands and environments two braces stand for one
 _OR_BRACE = re.compile(r"\{\{|\{([a-z_]+)\}")
@@ -66,13 +70,19 @@ class EndSection:
     environment: dict[str, str] = fields.mapping(_ARGUMENT, keys="[A-Za-z_][A-Za-z0-9_]*", example="NAME", default={})
     files: dict[str, FileSection] = fields.mapping(fields.section(FileSection), keys=_FILE, example="x.conf",
                                                    default={}, most=100)
+    root: str | None = fields.word(default=None)
     setup: tuple[tuple[str, ...], ...] = fields.listing(fields.listing(_ARGUMENT, least=1, most=200), default=(),
                                                         most=20)
-    keep: tuple[str, ...] = fields.listing(fields.word(pattern=_FILE, example="x.log"), default=(), distinct=True,
-                                           single=True)
-    ready: str | None = fields.word(default=None, pattern=f"tcp|udp|file:{_FILE}", example="tcp")
+    keep: tuple[str, ...] = fields.listing(fields.word(pattern=f"{_FILE}/?", example="x.log"), default=(),
+                                           distinct=True, single=True)
+    ready: str | None = fields.word(default=None, pattern=_READY, example="tcp")
     ends: str | None = fields.word(default=None, choices=("by-itself", "at-stop"))
     exit: tuple[int, ...] = fields.listing(fields.count(most=255), default=(0,), least=1, single=True)
+
+    def __post_init__(self) -> None:
+        kept = output_names("", self.keep)
+        if len(set(kept.values())) < len(kept):
+            raise FieldError("keep", "two would be kept under one name")
 
     @property
     def at_stop(self) -> bool:
@@ -103,13 +113,14 @@ def inputs(section: Section) -> dict[str, str]:
     """{path: sha256} of the user's files."""
     found = {}
     for role, end in section.ends():
-        for name, file in end.files.items():
-            if file.copy_of is not None:
-                path = pathlib.Path(os.path.expanduser(file.copy_of))
+        given = {f"files.{name}.copy_of": file.copy_of for name, file in end.files.items()}
+        for field, text in {**given, "root": end.root}.items():
+            if text is not None:
+                path = pathlib.Path(os.path.expanduser(text))
                 try:
                     found[str(path)] = sha256_of(path)
                 except OSError as problem:
-                    raise FieldError(f"{role}.files.{name}.copy_of", f"{path}: {problem.strerror}") from None
+                    raise FieldError(f"{role}.{field}", f"{path}: {problem.strerror}") from None
     return found
 
 
@@ -160,17 +171,22 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
         files: dict[str, dict[str, object]] = {}
         for name, file in end.files.items():
             if file.copy_of is not None:
-                copied = f"{prefix}-given-{name}"
+                copied = f"{prefix}-given-{name.replace('/', '-')}"
                 shutil.copy(os.path.expanduser(file.copy_of), context.work_dir / copied)
                 files[name] = {"copy_of": f"{context.guest_dir}/{copied}"}
             else:
                 files[name] = ({"bytes": file.bytes_bytes} if file.text is None else
                                {"text": _filled(file.text, values, _PLACEHOLDER)})
+        if end.root is not None:
+            wrong = image.unpack(pathlib.Path(os.path.expanduser(end.root)), context.work_dir / f"{prefix}-root")
+            if wrong:
+                raise FieldError(f"{role}.root", f"{end.root}: {wrong}")
         job = {"what": f"{component.name}: {end.command[0]} ({role}, on {node})",
                "command": [_filled(word, values) for word in end.command],
                "optional": [_filled(word, values) for word in end.optional], "files": files,
                "environment": {name: _filled(text, values) for name, text in end.environment.items()},
                "setup": [[_filled(word, values) for word in command] for command in end.setup], "keep": list(end.keep),
+               **({"root": f"{context.guest_dir}/{prefix}-root"} if end.root is not None else {}),
                "ready": end.ready, "port": flow.dport, "at_stop": end.at_stop, "exit": list(end.exit),
                "start_us": component.start_us, "patience_us": section.patience_us,
                # who waits for others stays until they must have ended
@@ -191,7 +207,9 @@ def _prefix(component: str, role: str) -> str:
 
 
 def _require(role: str, end: EndSection) -> None:
-    """FieldError unless the programs are there."""
+    """FieldError unless the programs are there; what an image has is known in the run."""
+    if end.root is not None:
+        return
     for field, command in (("command", end.command), *(("setup", command) for command in end.setup)):
         if command[0] not in end.files and shutil.which(command[0], path=PATH) is None:
             raise FieldError(f"{role}.{field}", f"there is no program {command[0]!r} on this machine: install its "

@@ -1,74 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The file system of a container image as the root of a program (docs/howto/quic-interop.md).
 
-unpack() runs before the run, the rest inside it, as root. A program sees the files of the image, /dev and /proc.
+It is unpacked into memory, in a mount namespace of the program's own, and belongs to the program's user. A program sees
+the files of the image, /proc, and a few devices.
 """
 from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import subprocess
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    import pathlib
     from collections.abc import Callable
 
 #: that of Docker
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: where it lies, as the namespace sees it: a folder that every system has and no run uses
+ROOT = "/mnt"
 # include/uapi/linux/mount.h, include/uapi/linux/sched.h
-_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+_MS_NOSUID, _MS_REC, _MS_PRIVATE = 2, 16384, 1 << 18
 _CLONE_NEWNS = 0x00020000
-_NEEDED = ("dev", "proc", "tmp")
+#: Documentation/admin-guide/devices.txt
+_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def unpack(archive: pathlib.Path, folder: pathlib.Path) -> str:
-    """Unpack a tar archive of an image's file system, without its devices and owners: all of it may be changed by the
-    program. What is wrong in a line, '' if nothing is."""
-    folder.mkdir()
-    for command in (["tar", "--extract", "--file", str(archive), "--directory", str(folder), "--no-same-owner",
-                     "--no-same-permissions", "--exclude=dev/*", "--exclude=./dev/*"],
-                    ["chmod", "-R", "a+rwX", str(folder)]):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              check=False)
-        if done.returncode:
-            return f"{command[0]}: {' '.join(done.stderr.split())[-300:]}"
-    for name in _NEEDED:
-        path = folder / name
-        path.mkdir(exist_ok=True)
-        path.chmod(0o777)
-    return ""
+class ImageError(Exception):
+    """An image that cannot be a root; the message is one line."""
 
 
-def open_to_all(path: str) -> None:
-    """Let a program change a file in its root, as it may those of the image."""
-    mode = os.stat(path).st_mode
-    os.chmod(path, mode | 0o666 | (0o111 if mode & 0o100 else 0))
+def unpack(archive: str, user: int) -> None:
+    """Unpack a tar archive to ROOT, which this process and its children alone see. ImageError."""
+    _do("unshare", _libc.unshare(_CLONE_NEWNS))
+    _do("mount /", _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _do(f"mount {ROOT}", _libc.mount(b"image", ROOT.encode(), b"tmpfs", _MS_NOSUID, b"size=100%,mode=755"))
+    done = subprocess.run(["tar", "--extract", "--file", archive, "--directory", ROOT, "--no-same-owner",
+                           "--exclude=dev/*", "--exclude=./dev/*"], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, errors="replace", check=False)
+    if done.returncode:
+        raise ImageError(f"tar: {' '.join(done.stderr.split())[-300:]}")
+    give(ROOT, user)
+    for name in ("dev", "proc", "tmp"):
+        os.makedirs(f"{ROOT}/{name}", exist_ok=True)
+    os.chmod(f"{ROOT}/tmp", 0o1777)
+    for name, (major, minor) in _DEVICES.items():
+        os.mknod(f"{ROOT}/dev/{name}", stat.S_IFCHR, os.makedev(major, minor))
+        os.chmod(f"{ROOT}/dev/{name}", 0o666)
+    _do(f"mount {ROOT}/proc", _libc.mount(b"proc", f"{ROOT}/proc".encode(), b"proc", _MS_NOSUID, None))
 
 
-def mount(folder: str) -> None:
-    """Give a root folder /dev and /proc, which this process and its children alone see. OSError."""
-    _check(_libc.unshare(_CLONE_NEWNS), "unshare")
-    _check(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
-    for source, name, kind, flags in (("/dev", "dev", None, _MS_BIND | _MS_REC), ("proc", "proc", b"proc", 0)):
-        target = os.path.join(folder, name)
-        _check(_libc.mount(source.encode(), target.encode(), kind, flags, None), target)
-
-
-def _check(failed: int, what: str) -> None:
+def _do(what: str, failed: int) -> None:
     if failed:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{what}: {os.strerror(errno)}")
+        raise ImageError(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
-def entering(folder: str, user: int, then: Callable[[], None]) -> Callable[[], None]:
+def give(folder: str, user: int) -> None:
+    """Let a folder with all that is in it belong to a user."""
+    os.chown(folder, user, user)
+    for path, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(path, name), user, user, follow_symlinks=False)
+
+
+def entering(user: int, then: Callable[[], None]) -> Callable[[], None]:
     """What a child does before it becomes a program with this root and user: `then` comes last."""
     def enter() -> None:
-        os.chroot(folder)
+        os.chroot(ROOT)
         os.chdir("/")
-        os.umask(0)                     # files belong to nobody in particular
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)

@@ -4,7 +4,7 @@
     python3 -m traffic.program.runner JOB.json
 
 job: {"what": how messages call it, "command", "optional": [options], "environment", "setup": [commands],
-"files": {name: {"text"}, {"bytes"} or {"copy_of": path}}, "keep": [names], "root": null or a folder that is its root,
+"files": {name: {"text"}, {"bytes"} or {"copy_of": path}}, "keep": [names], "root": null or an archive of its root,
 "ready": null, "tcp", "udp", "tcp:PORT", "udp:PORT" or "file:NAME", "port", "at_stop", "exit": [...], "start_us",
 "stop_us", "patience_us", "output": prefix of what is kept}
 It is no shell that reads commands. A program has a folder of its own, the rights of nobody, and ends when we do.
@@ -57,7 +57,7 @@ def output_names(prefix: str, keep: Iterable[str]) -> dict[str, str]:
 def main() -> None:
     job = program.read_job()
     with tempfile.TemporaryDirectory(prefix="program-") as folder:
-        one = _Program(job, job.get("root") or folder)
+        one = _Program(job, image.ROOT if job.get("root") else folder)
         try:
             one.set_up()
             if job["ready"]:
@@ -129,11 +129,14 @@ class _Program:
 
     def set_up(self) -> None:
         """Write its files, and run what is to run before it."""
+        if archive := self._job.get("root"):
+            try:
+                image.unpack(archive, _NOBODY)
+            except (image.ImageError, OSError) as problem:
+                raise Failed(f"{self._job['what']}: root: {problem}") from None
         for name, content in self._job["files"].items():
             path = self._path(name)
-            mask = os.umask(0 if self._job.get("root") else 0o022)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.umask(mask)
+            above = self._make_above(path)
             if os.path.islink(path):            # of an image
                 os.remove(path)
             if "copy_of" in content:
@@ -143,17 +146,11 @@ class _Program:
                     _write(file, content, self._text)
                 if content.get("text", "").startswith("#!"):
                     os.chmod(path, 0o755)
-            if self._job.get("root"):
-                image.open_to_all(path)
-        if self._job.get("root"):
-            try:
-                image.mount(self._folder)
-            except OSError as problem:
-                raise Failed(f"{self._job['what']}: root: {problem.strerror}") from None
-        elif os.geteuid() == 0:
-            for folder, _, names in os.walk(self._folder):
-                for path in (folder, *(os.path.join(folder, name) for name in names)):
-                    os.chown(path, _NOBODY, _NOBODY)
+            if os.geteuid() == 0:
+                for made in (*above, path):
+                    os.chown(made, _NOBODY, _NOBODY)
+        if os.geteuid() == 0:
+            os.chown(self._folder, _NOBODY, _NOBODY)
         for command in self._job["setup"]:
             self.start(command)
             assert self._process
@@ -170,6 +167,15 @@ class _Program:
                 != os.path.realpath(self._folder):
             raise Failed(f"{self._job['what']}: {name} would not lie in its root: a folder above it is a link")
         return path
+
+    def _make_above(self, path: str) -> list[str]:
+        """The folders above a file that are not there yet."""
+        made: list[str] = []
+        while not os.path.isdir(path := os.path.dirname(path)):
+            made.insert(0, path)
+        for folder in made:
+            os.mkdir(folder)
+        return made
 
     def _known_options(self) -> list[str]:
         """The optional options that this version of the program names in its --help."""
@@ -194,7 +200,7 @@ class _Program:
             words[0] = os.path.join(self._called, words[0])
         in_root = bool(self._job.get("root"))
         user = _NOBODY if os.geteuid() == 0 and not in_root else None
-        first = image.entering(self._folder, _NOBODY, _end_with_us) if in_root else _end_with_us
+        first = image.entering(_NOBODY, _end_with_us) if in_root else _end_with_us
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self._folder,

@@ -28,7 +28,6 @@ from testbed.core.fields import FieldError
 from testbed.core.files import sha256_of
 from testbed.core.timing import Timing
 from topologies.links.records import Network
-from traffic.program import image
 from traffic.program.runner import PATH, output_names
 from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Program
@@ -177,23 +176,24 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
             else:
                 files[name] = ({"bytes": file.bytes_bytes} if file.text is None else
                                {"text": _filled(file.text, values, _PLACEHOLDER)})
+        root_bytes = 0
         if end.root is not None:
-            wrong = image.unpack(pathlib.Path(os.path.expanduser(end.root)), context.work_dir / f"{prefix}-root")
-            if wrong:
-                raise FieldError(f"{role}.root", f"{end.root}: {wrong}")
+            archive = shutil.copy(os.path.expanduser(end.root), context.work_dir / f"{prefix}-root.tar")
+            root_bytes = archive.stat().st_size
         job = {"what": f"{component.name}: {end.command[0]} ({role}, on {node})",
                "command": [_filled(word, values) for word in end.command],
                "optional": [_filled(word, values) for word in end.optional], "files": files,
                "environment": {name: _filled(text, values) for name, text in end.environment.items()},
                "setup": [[_filled(word, values) for word in command] for command in end.setup], "keep": list(end.keep),
-               **({"root": f"{context.guest_dir}/{prefix}-root"} if end.root is not None else {}),
+               **({"root": f"{context.guest_dir}/{prefix}-root.tar"} if end.root is not None else {}),
                "ready": end.ready, "port": flow.dport, "at_stop": end.at_stop, "exit": list(end.exit),
                "start_us": component.start_us, "patience_us": section.patience_us,
                # who waits for others stays until they must have ended
                "stop_us": component.stop_us + (section.patience_us if end.ready else 0),
                "output": f"{context.guest_dir}/{prefix}"}
         (context.work_dir / f"{prefix}.json").write_text(json.dumps(job))
-        programs.append(Program(node, "traffic.program.runner", [f"{context.guest_dir}/{prefix}.json"]))
+        programs.append(Program(node, "traffic.program.runner", [f"{context.guest_dir}/{prefix}.json"],
+                                buffers_mb=-(-root_bytes >> 20)))
     return Prepared(programs, {"keep": {role: list(end.keep) for role, end in section.ends()}})
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Anybody's programs as traffic: sections, jobs, and the runner with programs of all sorts."""
 import json
+import socket
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
@@ -34,6 +36,11 @@ def section(**sender):
     ("sender.files.x", section(files={"x": {}}), "one of text, bytes and copy_of expected"),
     ("sender.files.x.bytes", section(files={"x": {"bytes_bytes": 1 << 30}}), "at most"),
     ("sender.keep", section(keep=["/etc/passwd"]), "a value such as 'x.log' expected"),
+    ("sender.keep", section(keep=["a/../b"]), "a value such as 'x.log' expected"),
+    ("sender.keep", section(keep=["a/b", "a-b"]), "two would be kept under one name"),
+    ("sender.files.a/../b", section(files={"a/../b": {"text": ""}}), "names such as 'x.conf' expected"),
+    ("sender.files./x", section(files={"/x": {"text": ""}}), "names such as 'x.conf' expected"),
+    ("sender.ready", section(ready="udp:x"), "a value such as 'tcp' expected"),
     ("sender.ready", section(ready="file:../x"), "a value such as 'tcp' expected"),
     ("sender.exit", section(exit=[256]), "at most 255"), ("sender.ends", section(ends="never"), "one of by-itself"),
     ("path", {**section(), "path": "n1->n2"}, "no path")])
@@ -53,6 +60,20 @@ def test_what_is_missing_is_named_before_the_run(context, tmp_path):
     with pytest.raises(FieldError, match="No such file") as problem:
         traffic.inputs([section(files={"x": {"copy_of": str(tmp_path / "none")}})])
     assert problem.value.field == "sender.files.x.copy_of"
+    with pytest.raises(FieldError, match="No such file") as problem:
+        traffic.inputs([section(root=str(tmp_path / "none.tar"))])
+    assert problem.value.field == "sender.root"
+
+
+def test_the_root_of_an_end_is_an_input_that_the_guest_has_memory_for(context, jobs, tmp_path):
+    (tmp_path / "image.tar").write_bytes(bytes(3 << 20))
+    given = section(root=str(tmp_path / "image.tar"), command=["/no/program/of/ours"], keep=["logs/"], ready="udp:443")
+    assert list(traffic.inputs([given])) == [str(tmp_path / "image.tar")]
+    workload = traffic.prepare([given], [variant("cubic")], context)
+    (_, _, job), = jobs(workload)
+    assert (job["root"], job["ready"]) == ("/run/guest/program-program-sender-root.tar", "udp:443")
+    assert [one["buffers_mb"] for one in workload["programs"]] == [3]
+    assert (context.work_dir / "program-program-sender-root.tar").stat().st_size == 3 << 20
 
 
 def test_jobs(context, jobs, tmp_path):
@@ -104,6 +125,28 @@ def test_a_program_has_files_environment_and_a_folder_of_its_own(tmp_path):
     assert account["program"]["exit"] == 0
 
 
+def test_files_may_lie_in_folders_and_folders_are_kept_as_archives(tmp_path):
+    script, contents = "bin/tool; mkdir -p logs/q; echo x > logs/q/a; ln -s a logs/b", []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        status, account = run(folder, command=["sh", "-c", script], files={"bin/tool": {
+            "text": "#!/bin/sh\necho it runs\n"}}, keep=["logs/"], stop_us=20_000_000)
+        assert status == 0, account
+        assert (folder / "kept.out").read_text() == "it runs\n"
+        contents.append((folder / "kept-logs.tar").read_bytes())
+        with tarfile.open(folder / "kept-logs.tar") as file:
+            assert file.getnames() == ["logs", "logs/q", "logs/q/a"]
+    assert contents[0] == contents[1]
+
+
+def test_a_server_may_have_another_port(tmp_path):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        status, account = run(tmp_path, command=["sleep", "1000"], ready=f"udp:{taken.getsockname()[1]}", at_stop=True)
+    assert (status, account["program"]["exit"]) == (0, -15)
+
+
 def test_options_are_given_to_versions_that_name_them_in_their_help(tmp_path):
     script = ('#!/bin/sh\n[ "$1" = --help ] && echo "--max-gso-dgrams=<N>, --no-pmtud" >&2 && exit 1\n'
               'echo "$@"\n')
@@ -125,6 +168,8 @@ def test_options_are_given_to_versions_that_name_them_in_their_help(tmp_path):
     ("ended with status 1 before it was ready", {"command": ["false"], "ready": "tcp"}),
     ("setup false ended with status 1", {"command": ["true"], "setup": [["false"]]}),
     ("left no file log", {"command": ["true"], "keep": ["log"]}),
+    ("left no folder log/", {"command": ["touch", "log"], "keep": ["log/"]}),
+    ("left no folder log/", {"command": ["ln", "-s", "/etc", "log"], "keep": ["log/"]}),
     ("left no file log", {"command": ["ln", "-s", "/etc/passwd", "log"], "keep": ["log"]}),
     ("/no/such: No such file or directory", {"command": ["/no/such"]})])
 def test_what_goes_wrong_is_one_line(tmp_path, words, changes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import stat
 import subprocess
 
@@ -24,6 +25,9 @@ _MS_NOSUID, _MS_REC, _MS_PRIVATE = 2, 16384, 1 << 18
 _CLONE_NEWNS = 0x00020000
 #: Documentation/admin-guide/devices.txt
 _DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+
+#: of programs of glibc, on x86-64
+_LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,6 +59,17 @@ def unpack(archive: str, user: int) -> None:
 def _do(what: str, failed: int) -> None:
     if failed:
         raise ImageError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def lend(library: str) -> str:
+    """Put a library of ours among the devices; where the program sees it. '' where it could not be loaded: the image does
+    not have the C library that it was made for, or there is no library."""
+    if not os.path.exists(library) or not os.path.exists(ROOT + _LOADER):
+        return ""
+    path = f"/dev/{os.path.basename(library)}"
+    shutil.copyfile(library, ROOT + path)
+    os.chmod(ROOT + path, 0o644)
+    return path
 
 
 def give(folder: str, user: int) -> None:

@@ -134,6 +134,8 @@ class _Program:
                 image.unpack(archive, _NOBODY)
             except (image.ImageError, OSError) as problem:
                 raise Failed(f"{self._job['what']}: root: {problem}") from None
+            if lent := image.lend(_RANDOM_DEVICE):
+                self._environment.setdefault("LD_PRELOAD", lent)
         for name, content in self._job["files"].items():
             path = self._path(name)
             above = self._make_above(path)

@@ -62,8 +62,10 @@ def _do(what: str, failed: int) -> None:
 
 
 def lend(library: str) -> str:
-    """Put a library of ours among the devices; where the program sees it. '' where it could not be loaded: the image does
-    not have the C library that it was made for, or there is no library."""
+    """Put a library of ours among the devices; where the program sees it.
+
+    '' where it could not be loaded: the image does not have the C library that it was made for, or there is no library.
+    """
     if not os.path.exists(library) or not os.path.exists(ROOT + _LOADER):
         return ""
     path = f"/dev/{os.path.basename(library)}"

@@ -421,12 +421,17 @@ def _because(one: Assessed) -> str:
     return f" ({say(one.decisive[0])}{f'; and {len(one.decisive) - 1} more' if len(one.decisive) > 1 else ''})"
 
 
+def _shown(value: float, threshold: float) -> str:
+    """A value beside a threshold: what is a thousandth of it is 0."""
+    return "0" if abs(value) < abs(threshold) / 1000 else f"{value:.3g}"
+
+
 def say(finding: Finding) -> str:
     """drops 9.7 %, buffer 0.5: at most 1 meets, above 5 fails"""
     test = finding.test
     unit = f" {finding.unit}" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else ""
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
-    value = f"{finding.found.mean:.3g}" if finding.found else "no value"
+    value = _shown(finding.found.mean, test.threshold.fails) if finding.found else "no value"
     words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", point]
     words.append(finding.shortfall)
     if finding.needed:

@@ -427,7 +427,7 @@ def _shown(value: float, threshold: float) -> str:
 
 
 def say(finding: Finding) -> str:
-    """drops 9.7 %, buffer 0.5: at most 1 meets, above 5 fails"""
+    """drops 9.7 %, buffer 0.5: at most 1 meets, above 5 does not"""
     test = finding.test
     unit = f" {finding.unit}" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else ""
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())

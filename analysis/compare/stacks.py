@@ -112,7 +112,8 @@ class Stacks:
         return sorted(found, key=lambda one: (one.stack != KERNEL, one.control, one.stack))
 
     def _rows(self, pattern: str) -> dict[Sender, tuple[Results, Row]]:
-        found = {}
+        """AnalysisError for a sender that is there twice, as of a sweep over something else."""
+        found: dict[Sender, tuple[Results, Row]] = {}
         for name in PARTS[pattern]:
             results = self._results.get(name)
             if isinstance(results, Results):
@@ -120,6 +121,8 @@ class Stacks:
                 for row in results.experiment.rows:
                     sender = Sender.of(row.point[axes.index(_AXIS)]) if _AXIS in axes else \
                         Sender(KERNEL, row.subject.partition("+")[0])
+                    if sender in found:
+                        raise AnalysisError(f"{name}: {sender} is there twice; the page has one point of each sender")
                     found[sender] = results, row
         return found
 

@@ -97,12 +97,14 @@ def put_in_place(building: Path, target: Path) -> None:
 
 
 def module_of(name: str) -> ModuleType:
-    """The module that makes a suite's page of this name; AnalysisError if there is none."""
-    try:
-        return importlib.import_module(f"{__name__}.{name.replace('-', '_')}_report")
-    except ModuleNotFoundError:
-        known = sorted(path.name.removesuffix("_report.py") for path in Path(__file__).parent.glob("*_report.py"))
-        raise AnalysisError(f"no page {name!r}; there are: {', '.join(known)}") from None
+    """The module that makes a suite's page of this name, one that says `PAGE_OF_A_SUITE`; AnalysisError if there is
+    none."""
+    modules = {path.stem.removesuffix("_report").replace("_", "-"): path
+               for path in sorted(Path(__file__).parent.glob("*_report.py"))
+               if "\nPAGE_OF_A_SUITE = True\n" in path.read_text("utf-8")}
+    if name not in modules:
+        raise AnalysisError(f"no page {name!r}; there are: {', '.join(modules)}")
+    return importlib.import_module(f"{__name__}.{modules[name].stem}")
 
 
 @contextlib.contextmanager

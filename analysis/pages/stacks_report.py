@@ -20,6 +20,7 @@ from analysis.pages import inline, page_folder, templates
 _FILES = {"index.html", "stacks.md", "tables", "figures"}
 _TITLES = {"alone": "Alone", "pair": "Two flows of the same kind", "beside": "Beside one flow of the kernel's CUBIC"}
 NOTHING = "-"
+PAGE_OF_A_SUITE = True
 
 
 class Table(NamedTuple):

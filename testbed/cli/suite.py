@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a list of scenarios, and judge congestion controls if it has a baseline.
+"""Run a list of scenarios, and judge or compare by what the suite says.
 
   testbed suite list                      the suites there are
   testbed suite list studies              what would run, what is left, how long
@@ -129,11 +129,14 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
+    if suite.page:
+        from analysis import pages
+        pages.module_of(suite.page)                 # before anything runs
     if suite.page and arguments.cca:
         raise UsageError(f"--cca: suite {suite.name} has congestion controls of its own")
     chosen = _without_missing_stacks(_without_the_longest(_chosen(suite, arguments.only), arguments))
     if suite.criteria and arguments.cca:
-        chosen = _fitting(chosen, ccas.parse(arguments.cca)[0], arguments.version)
+        chosen = _fitting(chosen, ccas.parse(",".join([arguments.cca, *suite.against])), arguments.version)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
     if suite.criteria:
@@ -291,10 +294,12 @@ def _stacks(part: suite_parts.Part) -> set[str]:
     return {value.partition(":")[0] for value in swept}
 
 
-def _fitting(parts: Sequence[suite_parts.Part], candidate: ccas.Subject, version: str) -> list[suite_parts.Part]:
-    """The criteria as they are for a candidate: for a QUIC program with metrics that it has, and not where it cannot
-    send the traffic."""
-    if not any(variant.quic for variant in candidate.variants):
+def _fitting(parts: Sequence[suite_parts.Part], subjects: Sequence[ccas.Subject], version: str) \
+        -> list[suite_parts.Part]:
+    """The criteria as they are for a candidate and its references: where one is a QUIC program with metrics that it
+    has, and not where it cannot send the traffic."""
+    programs = [one for one in subjects if any(variant.quic for variant in one.variants)]
+    if not programs:
         return list(parts)
     found: list[suite_parts.Part] = []
     for part in parts:
@@ -303,7 +308,7 @@ def _fitting(parts: Sequence[suite_parts.Part], candidate: ccas.Subject, version
             short = version if version in scenario.versions(part.scenario) else ""
             loaded = scenario.load(part.scenario, dict(asked.choices), short, [
                 f"{key}={value}" for key, value in asked.set.items()])
-            part = part.of_programs(quic_flows.refusal(loaded, candidate))
+            part = part.of_programs(quic_flows.refusal(loaded, programs[0]))
         found.append(part)
     return found
 
@@ -496,8 +501,16 @@ def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_p
     candidate, = _candidate(arguments)
 
     runs = functools.partial(_runs_of, store, done, problems)
-    name = next((one.subjects[0] for one in done.values() if one.subjects), candidate.name)
     references = [one.name for other in suite.against for one in ccas.parse(other)]
+    # modules say their names when they are built: of those that ran alone, in the order in which they were asked for
+    asked = list(dict.fromkeys([candidate.name, *references]))
+    built: dict[str, str] = {}
+    for one in done.values():
+        alone = [subject for subject in one.subjects if "+" not in subject]
+        if len(alone) == len(asked):
+            built = dict(zip(asked, alone))
+    name = built.get(candidate.name, next((one.subjects[0] for one in done.values() if one.subjects), candidate.name))
+    references = [built.get(one, one) for one in references]
     found = [assessment.Assessed(part.about(), name, references, runs(part.name))
              for part in chosen if isinstance(part, criteria.Criterion)]
     page = assessment_report.write(found, store.results / _folder(suite, "", [], arguments), assessment_report.Head(
@@ -538,10 +551,9 @@ def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan],
 def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
     words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
-    words += [pathlib.PurePath(one).stem.replace(":", "-") for one in arguments.cca.split(",")] \
-        if (suite.results or suite.criteria) and arguments.cca else []
+    words += map(_in_a_name, arguments.cca.split(",")) if (suite.results or suite.criteria) and arguments.cca else []
     words += ["against", baseline] if arguments.baseline else []
-    words += ["against", *arguments.against.split(",")] if arguments.against else []
+    words += ["against", *map(_in_a_name, arguments.against.split(","))] if arguments.against else []
     words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
     words += [arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
     if arguments.kernel:
@@ -550,6 +562,11 @@ def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], argum
     name = "-".join(words)
     return name if len(name) <= _LONGEST_NAME else \
         f"{name[:_LONGEST_NAME - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def _in_a_name(cca: str) -> str:
+    """A congestion control as a part of a folder's name: tcp_mine of ./tcp_mine.c"""
+    return pathlib.PurePath(cca.strip()).stem.replace(":", "-")
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:

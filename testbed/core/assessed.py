@@ -19,7 +19,7 @@ SEAT = "seat"
 
 
 class Threshold(NamedTuple):
-    """From where on a value meets a criterion, from where on it does not; in between somebody has to judge."""
+    """Up to where a value meets a criterion, beyond what it does not; in between somebody has to judge."""
 
     meets: float
     fails: float

@@ -105,11 +105,11 @@ class Criterion(Part):
                  if one.metric in (*assessed.OF_PROGRAMS, *assessed.OF_ALL, *assessed.OF_PROGRAMS.values())]
         others = [one for one in self.tests if one.name not in [test.name for test in tests]]
         if not tests:
-            why_not = why_not or f"{others[0].metric} is known of the kernel's TCP only"
+            why_not = why_not or f"{others[0].metric} is not known to be the same for a program"
         if why_not:
             return dataclasses.replace(self, scenario="", choices={}, sweep={}, set={}, quick=QuickPart(), tests=(),
                                        not_run=why_not)
-        more = [Deviation(what=one.label, why=f"not tested: {one.metric} is known of the kernel's TCP only")
+        more = [Deviation(what=one.label, why=f"not tested: {one.metric} is not known to be the same for a program")
                 for one in others]
         if any(test.metric in assessed.OF_PROGRAMS.values() for test in tests):
             more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the "

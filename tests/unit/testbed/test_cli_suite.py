@@ -242,3 +242,12 @@ parts:
     assert "ngtcp2:reno" in swept and "quinn" not in swept and tcp.startswith("bin/testbed run rtt-fairness")
     assert whole == "all-of-a-sweep: not run: no program of quinn: make quic"
     assert fixed == "fixed: not run: no program of quinn: make quic"
+
+
+@pytest.mark.parametrize("page, said", [
+    ("nosuch", "no page 'nosuch'; there are: stacks"), ("regress", "no page 'regress'")])
+def test_a_page_that_there_is_not_is_told_before_anything_runs(carried_out, tmp_path, capsys, page, said):
+    suite = tmp_path / "paged.yaml"
+    suite.write_text(f"title: T\ndescription: D.\npage: {page}\nparts:\n  - {{name: tcp, scenario: rtt-fairness}}\n")
+    assert cli.main(["suite", "run", str(suite), "--quick"]) != 0
+    assert said in capsys.readouterr().err and carried_out == []

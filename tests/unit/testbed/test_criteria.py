@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Criteria of an assessment: their files, what is run of them, and what is wrong with them in one line."""
+import argparse
+
 import pytest
 
 from testbed import cli
+from testbed.cli import suite
 from testbed.core import assessed, metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
@@ -155,7 +158,7 @@ def test_what_a_quic_program_cannot_be_tested_for_says_why(written, metric, why)
     part, = suites.read(written(criterion=CRITERION.replace("mean_throughput_l4", metric))).parts
     fitted = part.of_programs(why)
     assert not fitted.scenario and not fitted.tests
-    assert fitted.not_run == (why or "mean_cwnd_l4 is known of the kernel's TCP only")
+    assert fitted.not_run == (why or "mean_cwnd_l4 is not known to be the same for a program")
 
 
 def test_some_criteria_of_the_rfc_cannot_be_tested_with_a_quic_program(capsys, tmp_path, monkeypatch):
@@ -174,3 +177,16 @@ def test_every_metric_of_the_criteria_has_a_counterpart_or_is_told(name):
     left_out = {test.metric for test in part.tests} - {*assessed.OF_PROGRAMS, *assessed.OF_ALL}
     assert left_out <= {"tcp_goodput", "flow_completion_time_p50", "flow_completion_time_p99", "transfer_time_mean"}
     assert {*assessed.OF_ALL, *assessed.OF_PROGRAMS.values()} <= set(metric_names.units())
+
+
+def test_the_folder_of_a_page_has_names_and_no_paths():
+    asked = argparse.Namespace(version="quick", cca="./a/tcp_mine.c", against="./refs/tcp_b.c, quic:quinn:cubic",
+                               only=None, baseline=None, engine=None, kernel=None, hz=None, kernel_options=[])
+    assert suite._folder(suites.load("rfc9743"), "", [], asked) == \
+        "suite-rfc9743-quick-tcp_mine-against-tcp_b-quic-quinn-cubic"
+
+
+def test_a_reference_that_is_a_program_changes_the_metrics(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    assert cli.main(["assess", "--list", "--quick", "cubic", "--against", "quic:quinn:cubic"]) == 0
+    assert "sends greedy flows only" in capsys.readouterr().out

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """QUIC stacks beside the kernel: what is made of the rates of two flows, and of runs that are not there."""
+from types import SimpleNamespace
+
 import pytest
 
 from analysis.compare import stacks_figure
 from analysis.compare.published import Runs
 from analysis.compare.stacks import PARTS, QUANTITIES, Sender, Stacks
 from analysis.pages import stacks_report
+from analysis.read.runs import AnalysisError
+from analysis.read.tables import Results
 
 
 class FakeResults:
@@ -78,3 +82,17 @@ def test_a_page_of_nothing_says_what_was_not_run(tmp_path):
     text = page.read_text()
     assert text.count("not run") == 6 and said[0].startswith("0 runs")
     assert (tmp_path / "suite-quic/tables/stacks.csv").read_text().startswith("stack,control,pattern")
+
+
+def test_a_sender_that_is_there_twice_is_refused():
+    """As of a sweep over something else: the page has one point of each."""
+    results = Results.__new__(Results)
+    axes = [SimpleNamespace(key="traffic.quic.stack"), SimpleNamespace(key="buffer")]
+    rows = [SimpleNamespace(point=("quinn:cubic", buffer), subject="cubic") for buffer in ("1", "2")]
+    results.__dict__["experiment"] = SimpleNamespace(axes=axes, rows=rows)
+    found = Stacks({})
+    found.__dict__["_results"] = {"stacks-alone": results}
+    with pytest.raises(AnalysisError, match="stacks-alone: quinn:cubic is there twice"):
+        found._rows("alone")
+    rows.pop()
+    assert [str(one) for one in found._rows("alone")] == ["quinn:cubic"]

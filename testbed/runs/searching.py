@@ -138,6 +138,10 @@ class Search:
                 number += 1
         except _Enough:
             pass
+        except BaseException:
+            if self._scout:
+                os._exit(1)
+            raise
         finally:
             if self._scout:
                 self._scout.end()
@@ -235,7 +239,11 @@ class Search:
             os.close(mouth)
             with os.fdopen(ear, "rb") as pipe:
                 found = pipe.read()
-            os.waitpid(process, 0)
+            _, status = os.waitpid(process, 0)
+            if status:
+                self._at_once = 1
+                self._report(f"trials go on one at a time: what would follow is not known (status {status})")
+                return []
             return list(pickle.loads(found)) if found else []
         self._scout = _Scout(mouth, count)                      # first of all: with it, `run` ends the fork
         for number in (signal.SIGINT, signal.SIGTERM):          # what the search does then is not for its fork to do
@@ -282,7 +290,7 @@ class Search:
                     raise _Enough
                 self._report(f"trial {len(self.trials)}: {shown(self._goal, trial.value)}: found; making it simpler")
                 self._most_trials, self._is_over = len(self.trials) + MOST_SHRINKING, lambda: False
-        elif trial.verdict == VALID and trial.value is not None and self._first is None:
+        elif trial.verdict == VALID and trial.value is not None and math.isfinite(trial.value) and self._first is None:
             score = self._score(trial.value)
             if self._closest is None or score > self._closest:
                 self._closest = score

@@ -197,5 +197,17 @@ def test_goals_with_more_than(search):
 
 def test_a_value_that_was_not_reached_guides_nothing(search):
     bench = Bench(lambda candidate: float("inf") if planted(candidate) > 50 else 10.0)
-    one, _ = search(bench, most_trials=50)
-    assert not any("inf" in line for line in search.told if "found" not in line) or len(one.trials) <= 200
+    search(bench, most_trials=50)
+    assert search.told and not any("inf" in line for line in search.told if "found" not in line)
+
+
+def test_a_look_ahead_that_fails_is_told_once_and_costs_nothing_else(search, monkeypatch):
+    """Trials then go on one at a time, and are the same."""
+    def fails(_self, _candidate):
+        raise RuntimeError("planted")
+    one, found = search(Bench(), database="alone")
+    search.told.clear()
+    monkeypatch.setattr(Search, "_guess", fails)
+    other, same = search(Bench(), database="side-by-side", at_once=4)
+    assert list(other.trials) == list(one.trials) and same.trial == found.trial
+    assert sum("one at a time" in line for line in search.told) == 1

@@ -44,7 +44,6 @@ class Stack:
     environment: dict[str, str] = fields.mapping(fields.text(), keys="[A-Za-z_][A-Za-z0-9_]*", example="NAME",
                                                  default={})
     rtt_unit: str = fields.word(default="ms", choices=("s", "ms", "us"))
-    repeats: str = fields.text(default="")
 
 
 class NotBuilt(EnvironmentProblem):

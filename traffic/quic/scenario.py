@@ -10,6 +10,7 @@
                                 RTT of its path)
     interval: 10 ms             between two rows of raw/quic_info.csv.gz, which is made from the senders' qlog
     keep_qlog: yes              keep the qlog, too, in raw/
+    patience: 10 s              how long after its stop a program may take to end
 """
 import dataclasses
 import json

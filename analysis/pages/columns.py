@@ -227,10 +227,14 @@ def _ratio_columns(results: Results) -> list[Column]:
 
 
 def _component_names(experiment: Experiment) -> dict[str, str]:
-    """{flow_N: 'quic (flow N)'} of runs with programs: what the scenario calls what sends."""
-    run = next(iter(experiment.usable_runs), None)
-    return {f"flow_{flow.flow}": f"{flow.component} (flow {flow.flow})" for flow in run.flows} \
-        if run and program_curves.flows(run) else {}
+    """{flow_N: 'quic (flow N)'} of runs with programs: what the scenario calls what sends, if in all rows."""
+    found: dict[int, set[str]] = {}
+    runs = [run for row in experiment.rows for run in experiment.usable(row)[:1]]
+    for run in runs:
+        for flow in run.flows:
+            found.setdefault(flow.flow, set()).add(flow.component)
+    return {f"flow_{flow}": f"{named.pop()} (flow {flow})" if len(named) == 1 else f"flow {flow}"
+            for flow, named in found.items()} if any(map(program_curves.flows, runs)) else {}
 
 
 def _flow_labels(experiment: Experiment) -> dict[int, str]:

@@ -66,7 +66,7 @@ def _components(given: Sequence[Section], subject: Subject) -> list[Section]:
 def _shared_out(component: Section, subject: Subject) -> Iterator[Section]:
     """A greedy component as one for each row of flows that have the same congestion control."""
     if component["kind"] != "greedy":
-        raise FieldError("kind", f"a QUIC program sends greedy flows only, and this is {component['kind']}")
+        raise FieldError("kind", f"this is {component['kind']}, and a QUIC program sends greedy flows only")
     for field in _GREEDY_ONLY:
         if component.get(field):
             raise FieldError(fields.plain(field), "QUIC flows have no such field")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The report's tables of single flows and of what the congestion controls were."""
 import json
+import types
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
 from tests.unit.analysis import fixture
+from traffic.workload.records import Flow
 
 
 def listed(number, port, rtt_us, variant="reno"):
@@ -112,3 +114,16 @@ def test_what_the_congestion_controls_were(experiment):
     change(experiment, "raw/checks.json", read_back)
     assert report_controls.controls(Experiment(experiment))[1].settings == "net.ipv4.tcp_sack=0 capacity=100000 k1=2000"
     assert "out of tree, sources 0123456789ab" in build_report(experiment).path.read_text()
+
+
+@pytest.mark.parametrize("other, headings", [
+    ("tcp", {"flow_1": "quic (flow 1)", "flow_2": "tcp (flow 2)"}),
+    ("quic", {"flow_1": "quic (flow 1)", "flow_2": "flow 2"})])
+def test_a_flow_is_called_as_its_component_where_that_is_so_in_all_rows(other, headings):
+    def run(*components):
+        return types.SimpleNamespace(flows=[
+            Flow({"flow": number, "component": name, "transport": "program" if name == "quic" else "tcp"})
+            for number, name in enumerate(components, start=1)])
+    runs = {"one": [run("quic", "tcp")], "other": [run("quic", other)]}
+    experiment = types.SimpleNamespace(rows=list(runs), usable=runs.get)
+    assert columns._component_names(experiment) == headings

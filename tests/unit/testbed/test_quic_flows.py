@@ -74,7 +74,7 @@ def test_other_congestion_controls_change_nothing():
 
 
 @pytest.mark.parametrize("name, settings, said", [
-    ("access-link", [], "a QUIC program sends greedy flows only, and this is tmix"),
+    ("access-link", [], "this is tmix, and a QUIC program sends greedy flows only"),
     ("coexistence", ["traffic.window=20"], "window: quic:quinn:cubic: QUIC flows have no such field"),
     ("coexistence", ["traffic.cca=reno"], "it has no flows of a congestion control under test"),
     ("coexistence", ["traffic.flows=51"], "at most 100 expected")])

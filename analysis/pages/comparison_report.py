@@ -199,7 +199,7 @@ def sentence(versus: Versus) -> str:
     said = {frozenset({stats.PAIRED}): "Runs of the same seed replay the same traffic and are compared one by one.",
             frozenset({stats.WELCH}): "Runs of both have other seeds or other traffic: only their means are compared.",
             frozenset({stats.NO_TEST}): "One run each: there is no interval, and nothing can be said. "
-                                        "Run two seeds or more."}
+                                        "Run five seeds or more."}
     how = said.get(frozenset(methods), "The column \u2018test\u2019 says which runs could be compared one by one.")
     return (f"{count} congestion control{'s' * (count != 1)}{' and points' * bool(versus.other.axes)} "
             f"of {versus.other.path.name}, each against the same in {versus.reference.path.name}. {how}{_same(versus)}")

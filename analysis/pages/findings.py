@@ -88,8 +88,13 @@ def of_report(results: Results, comparisons: Comparisons, kernels: Iterable[tupl
     for other, first, of_kernels in pairs:
         said += [text for subject, rows in subjects.items()
                  if (text := _against(of_kernels, known, rows, f"With kernel {other}, against {first}, {subject}"))]
-    said += [text for subject in others[:MOST_SUBJECTS]
-             if (text := _against(comparisons, known, subjects[subject], f"Against {reference}, {subject}"))]
+    who = f"Against {reference}, "
+    # what is said of several alike is said once
+    of: dict[str, list[str]] = {}
+    for subject in others[:MOST_SUBJECTS]:
+        if text := _against(comparisons, known, subjects[subject], f"{who}{subject}"):
+            of.setdefault(text.removeprefix(f"{who}{subject}"), []).append(subject)
+    said += [f"{who}{_listed(alike)}{rest}" for rest, alike in of.items()]
     left_out = len(others) - MOST_SUBJECTS
     if len(said) > MOST_SENTENCES:
         left_out, said = max(left_out, 0) + len(said) - MOST_SENTENCES, said[:MOST_SENTENCES]

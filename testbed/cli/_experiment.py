@@ -68,11 +68,11 @@ class Asked:
         return (f"engine {', '.join(without)}: no jitter of hosts, which this traffic has by default; all engines run "
                 f"with --set '{usual_jitter.OFF}'")
 
-    def carry_out(self, levels: Sequence[Level], among_others: bool) -> Done:
+    def carry_out(self, levels: Sequence[Level], among_others: bool, announced: bool = False) -> Done:
         """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.
 
         among_others: other engines carry out the same. Then what this one does not have (a congestion control, a
-        probe, an option) is told and left out.
+        probe, an option) is told and left out. announced: how long it takes has been said.
         """
         arguments = self.arguments
         probes, points = self._probed(levels[0].engine, among_others)
@@ -81,14 +81,14 @@ class Asked:
         store.create()
         described = self._described(levels, probes, [point for part in parts for point in part.points])
         plans, companions = _of_all(parts, self.seeds)
-        if described.axes:
+        if described.axes and not announced:
             _estimates.announce_sweep([*plans, *companions], arguments)
         folder = experiment.add(store.results, described, plans, companions)
         names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))
         title(f"{self.first.title}: {', '.join(names)}; "
-              + (f"{sum(len(part.points) for part in parts)} points, " if described.axes else "")
+              + (_count(sum(len(part.points) for part in parts), "point") + ", " if described.axes else "")
               + (f"engine {levels[0].engine.name}, " if among_others else "")
-              + f"{len(self.seeds)} seed{'s'[:len(self.seeds) > 1]}, {self.first.timing.duration_us / 1e6:.0f} s of "
+              + f"{_count(len(self.seeds), 'seed')}, {self.first.timing.duration_us / 1e6:.0f} s of "
               f"{levels[0].engine.capabilities.clock} time each -> {folder}")
         executors_of = [self.executor(part.level.engine, store, arguments.jobs) for part in parts]
 
@@ -179,6 +179,10 @@ class Asked:
             kernel_options=_kernel_options(arguments, engine.options),
             command=command(arguments, engine.name, probes, engine.options), axes=axes,
             expect=[one.record() for one in base.expect])
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 class _Part:

@@ -58,9 +58,10 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
             _give_up_output()
             code = 1
         except Exception as problem:
-            if isinstance(problem.__cause__, KeyboardInterrupt):
-                # Python 3.11 makes a RuntimeError of whatever comes while a class is given its fields
-                code = _interrupted(problem.__cause__, resumes)
+            try:
+                ending.if_asked()               # Python makes other errors of what comes while it reads a module
+            except KeyboardInterrupt as interrupt:
+                code = _interrupted(interrupt, resumes)
             else:
                 code, message = _explain(problem)
                 print_error(message)

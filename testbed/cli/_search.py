@@ -198,6 +198,8 @@ def told(trials: Iterable[Trial], in_vain: int) -> str:
     every = list(trials)
     counts = collections.Counter(one.verdict for one in every)
     others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
+    if not every:
+        return "no trials"
     return (f"{len(every)} trials, "
             + (f"of which did not count: {', '.join(others)}" if others else "all of them valid")
             + (f"; {in_vain} more ran beside them for nothing" if in_vain else ""))

@@ -210,7 +210,8 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
             asked = _series.parsed(step.words)
             if not (suite.baseline or suite.results or suite.criteria or suite.page):
                 return run.main(asked)
-            done[step.part.name] = Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
+            levels = _kernels.levels(asked)
+            done[step.part.name] = Asked(asked).carry_out(levels, among_others=False, announced=True)
             return run.conclude(asked, done[step.part.name])
         code, message = _process.contained(carry_out)
         if code:

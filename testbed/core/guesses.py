@@ -14,7 +14,7 @@ def close(word: object, names: Iterable[str]) -> list[str]:
         return []
     # 2 ms, which guests that import `fields` need not spend
     import difflib
-    others = [name for name in names if name != word]
+    others = list(dict.fromkeys(name for name in names if name != word))
     return difflib.get_close_matches(word[:_LONGEST_WORD], others, _MOST, _LEAST_LIKENESS)
 
 

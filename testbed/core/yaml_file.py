@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from testbed.core import units
+from testbed.core import guesses, units
 from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.fields import plain, unit_of
 from testbed.core.files import read_regular
@@ -37,7 +37,8 @@ class YamlFile:
         self._lines = nodes.lines
         for key in self.tree:
             if key not in sections:
-                raise self.error(key, f"unknown section; sections are: {', '.join(sorted(sections))}")
+                meant = guesses.question(key, sorted(sections)) or f"; sections are: {', '.join(sorted(sections))}"
+                raise self.error(key, f"unknown section{meant}")
 
     def _read(self) -> str:
         try:

@@ -256,8 +256,9 @@ def find(name: str) -> pathlib.Path:
         if (folder / "experiment.json").is_file():
             return folder.resolve()
     have = sorted(path.parent.name for kind in ("experiment", "suite") for path in results_dir().glob(f"*/{kind}.json"))
-    raise UsageError(f"no experiment {name!r} in {results_dir()}"
-                     + (f"; {guesses.alternatives(name, have)}" if have else ""))
+    raise UsageError(f"no experiment {name!r} in {results_dir()}; " + (
+        guesses.alternatives(name, have) if have else
+        "results are in ./results of the current folder, or where TESTBED_RESULTS says"))
 
 
 def find_run(name: str) -> pathlib.Path:

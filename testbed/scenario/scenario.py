@@ -5,6 +5,7 @@ A scenario is one YAML file in `scenarios/`. What it says is validated here and 
 topology, traffic and probes it names; every error names file, line and field.
 """
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -111,9 +112,12 @@ def find(name_or_path: str) -> pathlib.Path:
     path = pathlib.Path(name_or_path)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise UsageError(f"{path}: no such scenario file")
+            here = sorted(map(str, path.parent.glob("*.y*ml"))) if os.path.isdir(path.parent) else []
+            raise UsageError(f"{path}: no such scenario file{guesses.question(str(path), here)}")
         return path
     if name_or_path not in names():
+        if os.path.isdir(path):
+            raise UsageError(f"{path}: a folder; the name of a scenario, or the path of a .yaml file expected")
         raise UsageError(f"no scenario {name_or_path!r}; {guesses.alternatives(name_or_path, names())} "
                          "(or give the path of a .yaml file)")
     return SCENARIO_DIR / f"{name_or_path}.yaml"

@@ -203,7 +203,7 @@ def test_no_component(load):
     ("name: small", "name: Small Things", "small.yaml:1: name: at most 60 lower-case letters"),
     ("name: small", "name: 3", "small.yaml:1: name: at most 60 lower-case"),
     ("name: small", "name: ../../evil", "small.yaml:1: name: at most 60 lower-case"),
-    ("title: A small one", "titel: x", "small.yaml:2: titel: unknown section; sections are: choices"),
+    ("title: A small one", "titel: x", "small.yaml:2: titel: unknown section; did you mean title?"),
     ("title: A small one", "title: [a]", "small.yaml:2: title: printable text expected"),
     ("title: A small one", 'title: "\\e[1m"', "small.yaml:2: title: printable text expected"),
     ("rate: 20 Mbit/s", "rate: 20 Mbps", "small.yaml:8: topology.central.rate: unknown unit 'Mbps'"),

@@ -41,11 +41,13 @@ def add_seed_arguments(parser: Container, default: str) -> None:
     seeds_given.add_argument("--seed", metavar="N", dest="seeds", type=_one_seed, help="only this seed")
 
 
-def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
+def add_choice_arguments(parser: Container, with_ccas: bool = True, several: bool = True) -> None:
+    """several: whether the command takes more than one congestion control."""
     parser.add_argument("scenario", help="a scenario (see `testbed list`), or the path of a .yaml file")
     if with_ccas:
-        parser.add_argument("--cca", metavar="A,B",
-                            help="congestion controls: names (see `testbed list ccas`), modules (./tcp_mine.c or a "
+        parser.add_argument("--cca", metavar="A,B" if several else "CCA",
+                            help=("congestion controls: names" if several else "congestion control: a name")
+                            + " (see `testbed list ccas`), modules (./tcp_mine.c or a "
                             "folder), variant files (./mine.yaml); a+b: odd flows use a, even flows use b; "
                             "new=./tcp_mine.c: call it new; quic:quinn:cubic: greedy flows of this QUIC stack")
     parser.add_argument("--load", metavar="PERCENT", type=_percent,

@@ -45,7 +45,7 @@ _MOST_CHECKED = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _runs.add_choice_arguments(parser)
+    _runs.add_choice_arguments(parser, several=False)
     parser.add_argument("--goal", metavar="METRIC[:SCOPE]<VALUE", required=True,
                         help="what a finding shows, as an expectation: 'utilisation < 50 %%', or 'utilisation < 50 "
                         "%% of cubic' in the same network (docs/reference/metrics.md)")

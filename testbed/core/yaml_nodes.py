@@ -39,6 +39,13 @@ class _Composer(yaml.composer.Composer, yaml.resolver.Resolver):        # type: 
         return self._events.popleft()
 
 
+#: {what the parser says: what would be right}
+_REMEDIES = {
+    "mapping values are not allowed here": ": one 'name: value' a line expected; a value with ': ' in it needs quotes",
+    "found character '\\t' that cannot start any token": ": spaces expected, no tab",
+}
+
+
 class Nodes:
     """The nodes of a YAML text, checked; `lines` and `texts` are filled while a value is made of them."""
 
@@ -58,7 +65,7 @@ class Nodes:
             mark = problem.problem_mark or problem.context_mark
             words = str(problem.problem or "")
             self._fail(mark.line + 1 if mark else 1, "", f"{problem.context}, {words}" if words.startswith("but ") else
-                       words or str(problem.context))
+                       words + _REMEDIES.get(words, "") or str(problem.context))
         except ValueError as problem:               # an escape that is no character
             self._fail(1, "", str(problem))
         if self.root is not None:

@@ -120,16 +120,18 @@ def make_ready(arguments: argparse.Namespace) -> Ready:
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0 with a finding or without."""
+    began_s = time.monotonic()
     ready = make_ready(arguments)
     goal = ready.goal
     _make(ready.folder)
     title(f"{ready.scenario.title}: {ready.words}, {goal.text} -> {ready.folder}")
+    say("first, the scenario itself")
     usual = ready.bench([search_space.Candidate()])[0]
     _check_usual(usual, goal)
     say(f"the scenario itself: {searching.shown(goal, usual.value)}")
     search = searching.Search(ready.space, goal, ready.bench, ready.folder / "examples", say,
                               ready.at_once)
-    until_s = time.monotonic() + arguments.budget_us / 1e6
+    until_s = began_s + arguments.budget_us / 1e6
     try:
         finding = search.run(arguments.seed, arguments.runs,
                              lambda: arguments.runs is None and time.monotonic() >= until_s)

@@ -26,7 +26,7 @@ LATE_MS = {"pandas": 212, "numpy": 57, "scipy": 97, "distributed": 243, "rich": 
 #: in files that programs of a run import, each in a process of its own: ms that it takes after all else that the file
 #: imports (the least of five; Debian 12, Python 3.11). What takes less than half a millisecond is imported at the top
 LATE_INSIDE_MS = {
-    "ctypes": 1.2, "pathlib": 2.7, "runpy": 0.7, "testbed.core.fields": 20, "testbed.core.files": 5.1,
+    "ctypes": 1.2, "pathlib": 2.7, "runpy": 0.7, "tarfile": 26, "testbed.core.fields": 20, "testbed.core.files": 5.1,
     "testbed.core.guesses": 8.6, "testbed.core.ip": 11, "testbed.core.raw_files": 2.2, "testbed.core.raw_tables": 0.8,
     "testbed.guest.air": 3.5, "testbed.guest.shell": 39, "testbed.guest.thresholds": 0.5, "topologies.base": 73,
     "topologies.links.link": 59, "topologies.links.schedule": 27, "topologies.linux.namespace": 4.3,

@@ -112,7 +112,7 @@ class Stacks:
         return sorted(found, key=lambda one: (one.stack != KERNEL, one.control, one.stack))
 
     def _rows(self, pattern: str) -> dict[Sender, tuple[Results, Row]]:
-        """AnalysisError for a sender that is there twice, as of a sweep over something else."""
+        """AnalysisError if a sender has two rows, as in a sweep over buffers."""
         found: dict[Sender, tuple[Results, Row]] = {}
         for name in PARTS[pattern]:
             results = self._results.get(name)
@@ -122,7 +122,7 @@ class Stacks:
                     sender = Sender.of(row.point[axes.index(_AXIS)]) if _AXIS in axes else \
                         Sender(KERNEL, row.subject.partition("+")[0])
                     if sender in found:
-                        raise AnalysisError(f"{name}: {sender} is there twice; the page has one point of each sender")
+                        raise AnalysisError(f"{name}: {sender} has two rows; the page shows one for each sender")
                     found[sender] = results, row
         return found
 

@@ -21,8 +21,8 @@ SHOWN = [Shown("links", "queueing_delay_l4s_p99", "queueing delay of L4S packets
 
 
 def compute(run: Run) -> list[Metric]:
-    """Percentiles in ms after warm-up, exact to the width of a bin (0.23 %). Nothing of links without L4S packets, but
-    for those whose queue is made for them: there the others are told all the same."""
+    """Percentiles in ms after warm-up, exact to the width of a bin (0.23 %). A link without L4S packets has none,
+    unless its queue is made for L4S: then the other packets have theirs."""
     return [Metric(f"queueing_delay_{kind}_p{percent}", link, "ms", value / 1e3)
             for link in run.bottlenecks for kind, rows in by_kind(run, link).items()
             for percent, value in zip(PERCENTILES, histogram_percentiles(rows, PERCENTILES))]

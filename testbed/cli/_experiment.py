@@ -72,7 +72,7 @@ class Asked:
         """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.
 
         among_others: other engines carry out the same. Then what this one does not have (a congestion control, a
-        probe, an option) is told and left out. announced: how long it takes has been said.
+        probe, an option) is told and left out. announced: the caller has said how long the runs take.
         """
         arguments = self.arguments
         probes, points = self._probed(levels[0].engine, among_others)

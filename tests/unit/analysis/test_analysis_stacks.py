@@ -84,7 +84,7 @@ def test_a_page_of_nothing_says_what_was_not_run(tmp_path):
     assert (tmp_path / "suite-quic/tables/stacks.csv").read_text().startswith("stack,control,pattern")
 
 
-def test_a_sender_that_is_there_twice_is_refused():
+def test_a_sender_with_two_rows_is_refused():
     """As of a sweep over something else: the page has one point of each."""
     results = Results.__new__(Results)
     axes = [SimpleNamespace(key="traffic.quic.stack"), SimpleNamespace(key="buffer")]
@@ -92,7 +92,7 @@ def test_a_sender_that_is_there_twice_is_refused():
     results.__dict__["experiment"] = SimpleNamespace(axes=axes, rows=rows)
     found = Stacks({})
     found.__dict__["_results"] = {"stacks-alone": results}
-    with pytest.raises(AnalysisError, match="stacks-alone: quinn:cubic is there twice"):
+    with pytest.raises(AnalysisError, match="stacks-alone: quinn:cubic has two rows"):
         found._rows("alone")
     rows.pop()
     assert [str(one) for one in found._rows("alone")] == ["quinn:cubic"]

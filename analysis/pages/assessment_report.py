@@ -232,7 +232,7 @@ def _table(found: Sequence[Assessed]) -> pd.DataFrame:
 def markdown(found: Sequence[Assessed], head: Head, facts: Sequence[tuple[str, str]], family: int) -> str:
     """The same as Markdown: a line for each criterion, then each with its findings."""
     lines = [f"# {plain(head.title)}: {plain(_candidate(found))}", "", f"**{_counts(found)}**", "",
-             f"Holm's correction of \"does not meet\" is over {family} findings.", "",
+             f"Holm's correction of \"does not meet\" is over the findings of the page: {family}.", "",
              "| section | criterion | | verdict | because |", "|---|---|---|---|---|"]
     lines += [f"| {one.about.section} | {plain(one.about.title)} | {one.about.level} | {one.word} | "
               f"{plain(_why(one))} |" for one in found]

@@ -5,15 +5,19 @@
 trials each found the goal is printed, or the value that came nearest to it within N trials. A random search changes
 each field with a chance of one half, to any of its values, and makes any number of steps that is allowed. A rank test
 (Mann and Whitney, two-sided) says whether the numbers of trials differ; what found nothing took more than all.
+
+Finished runs are kept, for both searches and all seeds. In a small space most of them are there after some repetitions,
+and further ones cost next to nothing.
 """
 from __future__ import annotations
 
+import itertools
 import math
 import pathlib
 import random
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scipy.stats import mannwhitneyu
@@ -23,6 +27,10 @@ from testbed.cli._parser import Parser
 from testbed.runs.goals import Goal
 from testbed.runs.searching import VALID, Search, Trial
 from testbed.scenario.search_space import Candidate, Setting, Space, Step, in_order
+
+
+#: draws in a row that are known already, after which the whole space counts as tried
+_MOST_IN_VAIN = 10_000
 
 
 class Outcome(NamedTuple):
@@ -44,12 +52,18 @@ def main() -> None:
         outcomes["random"].append(_random(ready, arguments.runs, seed))
         outcomes["search"].append(_targeted(ready, arguments.runs, seed))
         print(f"seed {seed}: {', '.join(f'{name} {_words(some[-1])}' for name, some in outcomes.items())}", flush=True)
+    print(_summary(outcomes, arguments.runs))
+
+
+def _summary(outcomes: Mapping[str, Sequence[Outcome]], most: int) -> str:
+    """How often each search found the goal, after how many trials, and whether these numbers differ."""
     trials = {name: [one.trials or math.inf for one in some] for name, some in outcomes.items()}
+    lines = []
     for name, some in trials.items():
         median = statistics.median(some)
-        print(f"{name}: found by {sum(math.isfinite(one) for one in some)} of {len(some)}; median of the trials until "
-              f"then {median if median < math.inf else f'more than {arguments.runs}'}")
-    print(f"p = {mannwhitneyu(*trials.values()).pvalue:.3g} (Mann and Whitney, two-sided)")
+        lines.append(f"{name}: found by {sum(math.isfinite(one) for one in some)} of {len(some)}; median of the trials "
+                     f"until then {median if median < math.inf else f'more than {most}'}")
+    return "\n".join([*lines, f"p = {mannwhitneyu(*trials.values()).pvalue:.3g} (Mann and Whitney, two-sided)"])
 
 
 def _words(one: Outcome) -> str:
@@ -66,8 +80,10 @@ def _targeted(ready: search.Ready, most: int, seed: int) -> Outcome:
 def _random(ready: search.Ready, most: int, seed: int) -> Outcome:
     draws, trials = _drawn(ready.space, random.Random(seed)), list[Trial]()
     while len(trials) < most and not any(one.meets(ready.goal) for one in trials):
-        count = min(ready.at_once, most - len(trials))
-        trials += ready.bench([next(draws) for _ in range(count)])
+        drawn = list(itertools.islice(draws, min(ready.at_once, most - len(trials))))
+        if not drawn:
+            break
+        trials += ready.bench(drawn)
     return _outcome(ready.goal, trials)
 
 
@@ -83,9 +99,9 @@ def _outcome(goal: Goal, trials: Iterable[Trial]) -> Outcome:
 
 
 def _drawn(space: Space, draws: random.Random) -> Iterator[Candidate]:
-    """Random candidates, none twice."""
-    known = set[Candidate]()
-    while True:
+    """Random candidates, none twice; ends once nothing new comes."""
+    known, in_vain = set[Candidate](), 0
+    while in_vain < _MOST_IN_VAIN:
         settings = [Setting(one.name, draws.choice(one.values)) for one in space.fields if draws.random() < 0.5]
         steps: dict[tuple[str, str, str], Step] = {}
         for some in space.steps:
@@ -93,7 +109,8 @@ def _drawn(space: Space, draws: random.Random) -> Iterator[Candidate]:
                 quantity, at = draws.choice(list(some.quantities)), draws.choice(some.at)
                 steps[some.link, quantity, at] = Step(some.link, quantity, at, draws.choice(some.quantities[quantity]))
         found = Candidate(tuple(settings), in_order(steps.values()))
-        if found not in known:
+        in_vain = in_vain + 1 if found in known else 0
+        if not in_vain:
             known.add(found)
             yield found
 

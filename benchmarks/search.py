@@ -28,7 +28,6 @@ from testbed.runs.goals import Goal
 from testbed.runs.searching import VALID, Search, Trial
 from testbed.scenario.search_space import Candidate, Setting, Space, Step, in_order
 
-
 #: draws in a row that are known already, after which the whole space counts as tried
 _MOST_IN_VAIN = 10_000
 

@@ -48,7 +48,7 @@ def test_a_random_search_draws_the_whole_space_and_nothing_twice():
 
 
 def test_a_random_search_depends_on_its_seed_only():
-    first, same, other = (list(itertools.islice(benchmark._drawn(SPACE, random.Random(seed)), 20)) for seed in (1, 1, 2))
+    first, same, other = (list(itertools.islice(benchmark._drawn(SPACE, random.Random(n)), 20)) for n in (1, 1, 2))
     assert first == same != other
 
 

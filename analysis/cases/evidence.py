@@ -99,6 +99,11 @@ class Seen:
         assert self.model is not None
         return self.model
 
+    @property
+    def last_us(self) -> float:
+        """The last sample of the socket."""
+        return float(self.wire["t_us"].max())
+
     def spells(self, *states: str) -> list[Spell]:
         """Times in one of these states; without any, all."""
         return [one for one in self._all() if not states or one.state in states]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ import pandas as pd
 from analysis import cases
 from analysis.cases import FAILED, OPEN, PASSED, Finding, figure
 from analysis.cases.evidence import Point, Seen
-from analysis.pages import inline, put_in_place, scratch, templates
+from analysis.pages import inline, put_in_place, scratch, templates, zoomable
 from analysis.pages.regress_report import plain
+from analysis.pages.zoomable import Candidate, ExploredRun, Packed, Series
 from analysis.read.runs import AnalysisError
 
 _FILES = {"index.html", "cases.md", "cases.csv", "figures"}
@@ -43,6 +45,14 @@ class Asked(NamedTuple):
     asks: str
 
 
+class Drawn(NamedTuple):
+    """A figure: what it shows, as data URI, and the time series of its run."""
+
+    what: str
+    picture: str
+    series: str
+
+
 def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjects: Sequence[str], folder: Path,
           title: str, description: str, command: Sequence[str]) -> Path:
     """Write folder/index.html, cases.md, cases.csv and figures/; returns the path of the page.
@@ -57,10 +67,19 @@ def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjec
         _rows(found).to_csv(building / "cases.csv", index=False)
         figures = {one.number: _figures(found, one, subjects, building / "figures") for one in about}
         (building / "cases.md").write_text(markdown(found, about, subjects, command), encoding="utf-8")
-        (building / "index.html").write_text(str(templates().get_template("cases.html.j2").render(
-            title=title, description=description, sentences=sentences(found, subjects), cases=about, subjects=subjects,
-            cells=_cells(found), marks=_MARKS, figures=figures, command=shlex.join(command),
-            judged={one.number: [each for each in found if each.number == one.number] for one in about})),
+        template = templates().get_template("cases.html.j2")
+        page = {"title": title, "description": description, "sentences": sentences(found, subjects), "cases": about,
+                "subjects": subjects, "cells": _cells(found), "marks": _MARKS, "figures": figures,
+                "shades": figure.SHADES, "command": shlex.join(command),
+                "judged": {one.number: [each for each in found if each.number == one.number] for one in about}}
+        without = template.render(**page, explored={}, explored_names=())
+        candidates = _candidates(found)
+        most = max(([len(curve.t_us) for curve in one.curves()] for one in candidates), key=sum,
+                   default=list[int]())
+        explored = zoomable.fit(candidates, zoomable.MOST_PAGE_BYTES - len(without.encode(errors="replace")), most)
+        explored["left_out_which"] = ""
+        (building / "index.html").write_text(template.render(
+            **page, explored=explored, explored_names={run["name"] for run in explored.get("runs", ())}),
             encoding="utf-8", errors="replace")
         put_in_place(building, folder)
     return folder / "index.html"
@@ -89,18 +108,47 @@ def _cells(found: Sequence[Judged]) -> dict[tuple[int, str], tuple[str, str]]:
     return cells
 
 
-def _figures(found: Sequence[Judged], about: Asked, subjects: Sequence[str], folder: Path) -> list[tuple[str, str]]:
-    """(what it shows, data URI) of one path for each congestion control: the first that does not pass, or else the
-    first."""
+def _candidates(found: Sequence[Judged]) -> list[Candidate]:
+    """What can be zoomed: first one path of each case and congestion control, those of the figures."""
+    return [Candidate(_series_name(one), one.seen.last_us, partial(_curves, one.seen), partial(_about, one, one.seen))
+            for one in sorted(found, key=lambda one: one is not _drawn(found, one.number, one.subject)) if one.seen]
+
+
+def _series_name(one: Judged) -> str:
+    """What the page calls a run among its time series."""
+    return f"case {one.number}, {one.subject}, {one.point}"
+
+
+def _curves(seen: Seen) -> list[Series]:
+    known = [(place, one, one.values.notna().to_numpy() & (one.t_us >= 0).to_numpy())
+             for place, one in enumerate(figure.curves(seen, 0, seen.last_us))]
+    return [Series(one.chart, "flow", place, one.t_us.to_numpy(dtype=float)[kept],
+                   one.values.to_numpy(dtype=float)[kept]) for place, one, kept in known if kept.sum() > 1]
+
+
+def _about(one: Judged, seen: Seen, packed: list[Packed]) -> ExploredRun:
+    begin_us, end_us = figure.span(seen, one.point, one.moment)
+    return {"name": _series_name(one), "row": f"case {one.number}", "seed": f"{one.subject}, {one.point}",
+            "series": packed, "start": 0.0, "end": seen.last_us / 1e6, "links": [],
+            "flows": [each.name for each in figure.curves(seen, 0, seen.last_us)],
+            "states": figure.states(seen), "span": (begin_us / 1e6, end_us / 1e6), "anchor": f"case-{one.number}"}
+
+
+def _drawn(found: Sequence[Judged], number: int, subject: str) -> Judged | None:
+    """One path of a case with a congestion control: the first that does not pass, or else the first."""
+    mine = [one for one in found if one.number == number and one.subject == subject and one.seen]
+    return next((one for one in mine if one.word != PASSED), mine[0] if mine else None)
+
+
+def _figures(found: Sequence[Judged], about: Asked, subjects: Sequence[str], folder: Path) -> list[Drawn]:
     drawn = []
     for place, subject in enumerate(subjects):
-        mine = [one for one in found if one.number == about.number and one.subject == subject and one.seen]
-        if mine:
-            one = next((each for each in mine if each.word != PASSED), mine[0])
-            assert one.seen
+        one = _drawn(found, about.number, subject)
+        if one and one.seen:
             name = f"case-{about.number}-{place + 1}"
             figure.draw(one.seen, one.point, one.moment, folder, name)
-            drawn.append((f"{subject}, {one.point}: {one.word}", inline(folder / f"{name}.svg")))
+            drawn.append(Drawn(f"{subject}, {one.point}: {one.word}", inline(folder / f"{name}.svg"),
+                               _series_name(one)))
     return drawn
 
 

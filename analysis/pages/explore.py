@@ -1,93 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Time series of an experiment's runs for its page, where they can be zoomed: thinned and packed into so many bytes.
+"""Time series of an experiment's runs for its page, where they can be zoomed.
 
 Of each run: throughput and queueing delay of its bottlenecks; throughput, congestion window and round-trip time of some
-flows. Thinning keeps of each of many equal spans of time the first, the last, the smallest and the largest value (M4:
-Jugel et al., VLDB 2014), so that no peak is lost: nothing is averaged.
+flows.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple, TypedDict
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from analysis.drawing import style
 from analysis.flows import program_curves, windows
-from analysis.read import series, tcp, zooms
+from analysis.pages.zoomable import Candidate, Explored, ExploredRun, Packed, Series, fit
+from analysis.read import series, tcp
 from analysis.read.experiment import Experiment
-from analysis.read.runs import AnalysisError, Array, Run
+from analysis.read.runs import Run
 from traffic.workload.records import Flow
 
-#: the largest page, bytes; what tables and figures leave of it is for series
-MOST_PAGE_BYTES = 4_900_000
-#: the most that series take
-MOST_BYTES = 2_500_000
-#: a series has no fewer spans than LEAST_SPANS (rather, there are fewer runs), and no more than MOST_SPANS
-LEAST_SPANS, MOST_SPANS = 100, 1000
 MOST_LINKS, MOST_FLOWS = 4, 6   # of a run
 RATE_US = 100_000   # throughput is over this much time, or over a sampling interval where that is longer
-NO_ROOM = "No time series to zoom: tables and figures leave no room for them."
 MOST_RATES = 100_000    # of a link
-LIBRARY = Path("/usr/share/javascript/dygraphs")
-
-_POINT_BYTES = 16 / 3   # two numbers of 16 bits, in base64
-_AROUND_BYTES = 120     # what else is written down of a series
-_STEPS = 65_535
-
-
-class Series(NamedTuple):
-    """One curve: of which chart, of what (a link, a flow), as numbers over microseconds in order."""
-
-    chart: str      # throughput (Mbit/s), delay (ms), cwnd (segments), rtt (ms)
-    of: str         # link or flow
-    place: int      # which of the links or flows
-    t_us: Array
-    values: Array
-
-
-class Missing(AnalysisError):
-    """dygraphs is not installed."""
-
-
-class Packed(TypedDict):
-    """A curve as the page reads it: its chart, name and place, its largest value, and its numbers."""
-
-    c: str
-    k: str
-    i: int
-    max: float
-    d: str
-
-
-class ExploredRun(TypedDict):
-    """A run as the page reads it; start and end of the measurement in s, names of its links and flows."""
-
-    name: str
-    row: str
-    seed: int
-    series: list[Packed]
-    start: float
-    end: float
-    links: list[str]
-    flows: list[str]
-
-
-class Explored(TypedDict, total=False):
-    """What the template needs: series, how they were thinned, and the library; or why there are none."""
-
-    problem: str
-    script: str
-    style: str
-    spans: int
-    #: {run that is left out: why}
-    problems: dict[str, str]
-    runs: list[ExploredRun]
-    left_out: int
 
 
 def context(experiment: Experiment, room_bytes: float) -> Explored:
@@ -95,91 +32,23 @@ def context(experiment: Experiment, room_bytes: float) -> Explored:
 
     room_bytes: how much larger the page may become.
     """
-    runs = list(_in_turn(experiment))
-    if not runs:
-        return {}
-    try:
-        script, style_sheet = library()
-    except Missing as problem:
-        return {"problem": str(problem)}
-    room = min(MOST_BYTES, room_bytes - len(script) - len(style_sheet))
-    problems: dict[str, str] = {}
-    spans, count, used = 0, len(runs), 0
-    found: dict[str, ExploredRun] = {}
-    for run in runs:
-        if len(found) >= count:
-            break
-        try:
-            curves = list(of_run(run))
-            if not curves:
-                continue
-            if not spans:
-                # the others are taken to have about what the first one has
-                spans, count = plan(0.9 * room, [len(one.t_us) for one in curves], len(runs))
-            packed = [pack(one, run.interval.end_us, spans) for one in curves]
-        except Exception as problem:    # the fault of what was given to read
-            problems[run.name] = str(problem) if isinstance(problem, AnalysisError) else \
-                f"{type(problem).__name__}: {problem}"
-            continue
-        size = sum(len(one["d"]) + _AROUND_BYTES for one in packed)
-        if used + size <= room:
-            used += size
-            found[run.name] = {
-                "name": run.name, "row": experiment.row_of(run).label, "seed": run.seed, "series": packed,
-                "start": run.interval.start_us / 1e6, "end": run.interval.end_us / 1e6,
-                "links": [style.direction(name) for name in _links(run)], "flows": [one.label for one in _flows(run)]}
-    if not found:
-        why = [f"{name}: {problem}" for name, problem in problems.items()]
-        return {"problem": "; ".join(["No time series to zoom", *why]) if why else NO_ROOM} if spans or why else {}
-    return {"script": script, "style": style_sheet, "spans": spans, "problems": problems,
-            "runs": [found[run.name] for run in experiment.runs if run.name in found],
-            "left_out": len(runs) - len(found) - len(problems)}
+    explored = fit([Candidate(run.name, run.interval.end_us, partial(_curves, run), partial(_about, experiment, run))
+                    for run in _in_turn(experiment)], room_bytes)
+    if "runs" in explored:
+        order = {run.name: place for place, run in enumerate(experiment.runs)}
+        explored["runs"].sort(key=lambda one: order[one["name"]])
+        explored["left_out_which"] = ": later seeds first"
+    return explored
 
 
-def library() -> tuple[str, str]:
-    """(script, style sheet) of dygraphs, to be put into the page. Missing if it is not there."""
-    try:
-        script = (LIBRARY / "dygraph.min.js").read_text(encoding="utf-8")
-        sheet = (LIBRARY / "dygraph.min.css").read_text(encoding="utf-8")
-    except OSError:
-        raise Missing("No time series to zoom: dygraphs is not installed (Debian package libjs-dygraphs, make setup)."
-                      ) from None
-    # without the line that has a browser look for the source, and nothing that would end the element around it
-    for end in ("//# sourceMappingURL", "/*# sourceMappingURL"):
-        script, sheet = script.partition(end)[0], sheet.partition(end)[0]
-    return script.replace("</script", "<\\/script"), sheet.replace("</style", "")
+def _curves(run: Run) -> list[Series]:
+    return list(of_run(run))
 
 
-def plan(room_bytes: float, lengths: Sequence[int], runs: int) -> tuple[int, int]:
-    """(spans of a series, runs): as many spans as there is room for, fewer runs where that would be too few.
-
-    lengths: of the series of one run, points.
-    """
-    def size(spans: int) -> float:
-        return sum(min(length, 4 * spans) * _POINT_BYTES + _AROUND_BYTES for length in lengths)
-
-    count = max(0, min(runs, int(room_bytes / max(1.0, size(LEAST_SPANS)))))
-    # bisect: the most spans that still fit
-    low, high = LEAST_SPANS, MOST_SPANS
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count * size(middle) <= room_bytes else (low, middle - 1)
-    return low, count
-
-
-def pack(one: Series, end_us: float, spans: int) -> Packed:
-    """A curve as the page reads it: d is base64 of 16-bit numbers, little end first: all times, then all values.
-
-    Times are 1/65535 of the run, values 1/65535 of the largest one; times that would fall together move by one.
-    """
-    kept = zooms.thinned(one.t_us, one.values, spans)
-    top = float(one.values.max()) or 1.0
-    order = np.arange(len(kept))
-    times = np.round(one.t_us[kept] / end_us * _STEPS).astype(int)
-    times = np.minimum(np.maximum.accumulate(times - order) + order, _STEPS - order[::-1])
-    numbers = np.concatenate([times, np.round(one.values[kept] / top * _STEPS)]).astype("<u2")
-    return {"c": one.chart, "k": one.of, "i": one.place, "max": float(f"{top:.6g}"),
-            "d": base64.b64encode(numbers.tobytes()).decode("ascii")}
+def _about(experiment: Experiment, run: Run, packed: list[Packed]) -> ExploredRun:
+    return {"name": run.name, "row": experiment.row_of(run).label, "seed": run.seed,
+            "series": packed, "start": run.interval.start_us / 1e6, "end": run.interval.end_us / 1e6,
+            "links": [style.direction(name) for name in _links(run)], "flows": [one.label for one in _flows(run)]}
 
 
 def of_run(run: Run) -> Iterator[Series]:

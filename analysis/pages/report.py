@@ -12,7 +12,7 @@ from analysis.compare import changes, kernels
 from analysis.compare.rows import Comparisons
 from analysis.drawing import gnuplot
 from analysis.pages import (columns, explore, inline, latex, put_in_place, report_network, report_page, scratch,
-                            templates)
+                            templates, zoomable)
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results, flatten
@@ -110,6 +110,6 @@ def _render(experiment: Experiment, page: dict[str, object], drawn: list[figures
                         for figure in drawn],
             "tables": [(name, TABLES[name]) for name in tables], "parameters": flatten(experiment.parameters)}
     without = template.render(**page, explored={}, explored_names=())
-    explored = explore.context(experiment, explore.MOST_PAGE_BYTES - len(without.encode(errors="replace")))
+    explored = explore.context(experiment, zoomable.MOST_PAGE_BYTES - len(without.encode(errors="replace")))
     names = {run["name"] for run in explored.get("runs", ())}
     return str(template.render(**page, explored=explored, explored_names=names))

@@ -5,9 +5,15 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from analysis import figures
+from analysis import cases, figures
+from analysis.cases import figure
+from analysis.cases.evidence import Point, Seen
+from analysis.pages import cases_report
+from analysis.pages.cases_report import Judged
 from analysis.pages.report import build_report
 from testbed import cli
 from testbed.cli import _overview
@@ -176,6 +182,40 @@ def test_charts_are_used_by_keyboard(browser, report):
         from.dispatchEvent(new Event("change")); })()""")
     assert span(browser) == [2.5, 12]
     assert browser.run("[...document.querySelectorAll('.plot')].every((one) => one.tabIndex === 0 && one.ariaLabel)")
+
+
+def case_run(states):
+    """A flow with these (from in s, state), to 6 s."""
+    model = pd.DataFrame([{"t_us": int(1e6 * begin), "state": state, "why": "round", "inflight": 80, "bdp": 83,
+                           "inflight_longterm": -1, "max_bw": 1.2e6, "bw": 1.1e6} for begin, state in states])
+    wire = pd.DataFrame({"t_us": np.arange(0, 6_000_001, 10_000), "cwnd": 160, "unacked": 85, "lost": 0, "retrans": 0,
+                         "pacing_rate_bps": 9.5e6})
+    return Seen(model, wire, Path("."), "valid")
+
+
+def test_the_states_of_a_case_are_zoomed(browser, tmp_path):
+    seen = case_run([(0, "Startup"), (2.5, "Drain"), (3, "ProbeBW_DOWN")])
+    found = [Judged(number, "mine", Point(10_000_000, 10_000), cases.PASSED, [], ["bin/testbed run"], seen, "", "Drain")
+             for number in (3, 4)]
+    page = cases_report.write(found, [(3, "Drain", "it ends"), (4, "Drain again", "it ends")], ["mine"],
+                              tmp_path / "cases", "Cases", "What they are", ["bin/testbed", "suite"])
+    browser.open(page)
+    # the moment of the case at first: the first time in Drain, with half as much around it
+    assert browser.said == [] and span(browser) == pytest.approx([2.25, 3.25])
+    assert browser.run("document.querySelectorAll('.chart').length") == 2 and len(set(ticks(browser))) == 1
+    browser.run("document.querySelector('[data-move=all]').click()")
+    assert span(browser) == [0, 6]
+    # what is behind the curves in each state
+    at = """(() => { const canvas = document.querySelectorAll(".chart")[1].querySelectorAll("canvas")[0];
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, found = new Set();
+        for (let k = 0; k < data.length; k += 4) if (data[k + 3] === 255) found.add(
+            "#" + [0, 1, 2].map((c) => data[k + c].toString(16).padStart(2, "0")).join(""));
+        return [...found]; })()"""
+    shades = {figure.SHADES[state] for state in ("Startup", "Drain", "ProbeBW_DOWN")}
+    assert shades <= set(browser.run(at))
+    browser.run("document.querySelector('a[data-series^=\"case 4\"]').click()")
+    assert span(browser) == pytest.approx([2.25, 3.25])
+    assert browser.run("document.getElementById('series-run').hash") == "#case-4"
 
 
 def test_flows_are_chosen(browser, report):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Four charts of one run, of which all show the same time.
+// Charts of one run, of which all show the same time.
 (function () {
   "use strict";
   const data = document.getElementById("series-data");
@@ -7,7 +7,8 @@
   const runs = JSON.parse(data.textContent);
   const byId = (name) => document.getElementById("series-" + name);
   const CHARTS = [["throughput", "Throughput (Mbit/s)"], ["delay", "Queueing delay (ms)"],
-    ["cwnd", "Congestion window (segments)"], ["rtt", "Smoothed round-trip time (ms)"]];
+    ["cwnd", "Congestion window (segments)"], ["rtt", "Smoothed round-trip time (ms)"],
+    ["packets", "In flight, window and bounds (packets)"], ["rates", "Rates (Mbit/s of payload)"]];
   // Okabe and Ito; links are grey or ink and dashed, so that flows stand out
   const FLOWS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
   const DASHES = [null, [6, 3], [2, 2], [8, 3, 2, 3]];
@@ -64,6 +65,14 @@
   }
 
   function shade(context, area, graph) {
+    for (const [from, to, , colour] of run.states || []) {
+      const left = Math.max(graph.toDomXCoord(from), area.x);
+      const width = Math.min(graph.toDomXCoord(to), area.x + area.w) - left;
+      context.fillStyle = colour;
+      context.globalAlpha = dark.matches ? 0.25 : 1;
+      if (width > 0) context.fillRect(left, area.y, width, area.h);
+    }
+    context.globalAlpha = 1;
     const right = graph.toDomXCoord(run.start);
     if (right <= area.x) return;
     context.fillStyle = dark.matches ? "rgba(255, 255, 255, 0.08)" : "rgba(0, 0, 0, 0.06)";
@@ -99,7 +108,7 @@
     const graph = new Dygraph(plot, rowsOf(curves), {
       labels, series, visibility: curves.map((one) => !hidden[one.k].has(one.i)), connectSeparatedPoints: true,
       includeZero: true, legend: "always", labelsDiv: values, legendFormatter: (found) => legend(found),
-      strokeWidth: 1.4, axisLineColor: "#8a8a8a", gridLineColor: dark.matches ? "#3a4049" : "#dddddd",
+      strokeWidth: 1.4, stepPlot: Boolean(run.states), axisLineColor: "#8a8a8a", gridLineColor: dark.matches ? "#3a4049" : "#dddddd",
       highlightCircleSize: 3, animatedZooms: false, dateWindow: span.slice(), underlayCallback: shade,
       interactionModel: mouseOnly(), xRangePad: 0, axes: {y: {axisLabelWidth: 46}},
       drawCallback: (drawn, initial) => {
@@ -112,7 +121,8 @@
 
   function legend(found) {
     const box = document.createElement("span");
-    const at = found.x === undefined ? "" : `${seconds(found.x)} s: `;
+    const state = (run.states || []).find(([from, to]) => found.x >= from && found.x < to);
+    const at = found.x === undefined ? "" : `${seconds(found.x)} s${state ? `, ${state[2]}` : ""}: `;
     const known = found.series.filter((one) => one.isVisible && one.y !== undefined && one.y !== null && at);
     box.textContent = at + known.map((one) => `${one.label.replace(/^(link|flow) /, "")} ${Number(one.y.toPrecision(4))}`).join("; ");
     return box.innerHTML;
@@ -145,11 +155,12 @@
     charts = [];
     byId("charts").replaceChildren();
     run = runs.find((one) => one.name === name) || runs[0];
-    if (!keep || span[1] > run.end) span = [0, run.end];
+    if (!keep || span[1] > run.end) span = run.span ? run.span.slice() : [0, run.end];
     byId("row").value = run.row;
     fill(byId("seed"), runs.filter((one) => one.row === run.row).map((one) => String(one.seed)), String(run.seed));
-    byId("run").href = "#" + run.name;
+    byId("run").href = "#" + (run.anchor || run.name);
     byId("flows-box").hidden = !run.flows.length;
+    byId("links-box").hidden = !run.links.length;
     boxes("link", run.links);
     boxes("flow", run.flows);
     for (const [kind, title] of CHARTS) draw(kind, title);
@@ -164,10 +175,10 @@
   fill(byId("row"), Array.from(new Set(runs.map((one) => one.row))), runs[0].row);
   byId("row").addEventListener("change", () => {
     const same = runs.filter((one) => one.row === byId("row").value);
-    choose((same.find((one) => one.seed === run.seed) || same[0]).name, true);
+    choose((same.find((one) => one.seed === run.seed) || same[0]).name, !run.span);
   });
   byId("seed").addEventListener("change", () => choose(runs.find(
-    (one) => one.row === byId("row").value && String(one.seed) === byId("seed").value).name, true));
+    (one) => one.row === byId("row").value && String(one.seed) === byId("seed").value).name, !run.span));
   for (const name of ["from", "to"]) {
     byId(name).addEventListener("change", () => {
       const [from, to] = [Number(byId("from").value), Number(byId("to").value)];
@@ -184,7 +195,7 @@
     move(KEYS[event.key]);
   });
   for (const link of document.querySelectorAll("a[data-series]")) {
-    link.addEventListener("click", () => choose(link.dataset.series, true));
+    link.addEventListener("click", () => choose(link.dataset.series, !runs[0].span));
   }
   dark.addEventListener("change", () => choose(run.name, true));
   choose(runs[0].name, false);

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis.drawing import gnuplot
-from analysis.pages import explore
+from analysis.pages import explore, zoomable
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import Run
@@ -32,14 +32,14 @@ def unpacked(packed, end_us):
 def curve(count=50_000, seed=1):
     rng = np.random.default_rng(seed)
     t_us = np.sort(rng.choice(END_US, count, replace=False)).astype(float)
-    return explore.Series("delay", "link", 0, t_us, rng.random(count) * 10)
+    return zoomable.Series("delay", "link", 0, t_us, rng.random(count) * 10)
 
 
 @pytest.mark.parametrize("spans", [100, 333])
 def test_thinning_keeps_every_peak(spans):
     one = curve()
     one.values[31_234], one.values[7] = 99.5, 0     # a peak and a valley of one sample each
-    packed = explore.pack(one, END_US, spans)
+    packed = zoomable.pack(one, END_US, spans)
     t_us, values = unpacked(packed, END_US)
     assert len(t_us) <= 4 * spans and (np.diff(t_us) > 0).all()
     assert values.max() == pytest.approx(99.5, rel=1e-4) and values.min() == 0
@@ -55,23 +55,23 @@ def test_thinning_keeps_every_peak(spans):
 
 
 def test_few_points_are_all_kept():
-    one = explore.Series("cwnd", "flow", 0, np.array([0.0, 20e6, 60e6]), np.array([10.0, 0.0, 40.0]))
-    t_us, values = unpacked(explore.pack(one, END_US, 100), END_US)
+    one = zoomable.Series("cwnd", "flow", 0, np.array([0.0, 20e6, 60e6]), np.array([10.0, 0.0, 40.0]))
+    t_us, values = unpacked(zoomable.pack(one, END_US, 100), END_US)
     assert t_us.tolist() == pytest.approx([0, 20e6, 60e6], rel=1e-4)
     assert values.tolist() == pytest.approx([10, 0, 40], rel=1e-4)
 
 
 def test_times_that_fall_together_stay_apart():
     t_us = np.concatenate([np.full(5, 30e6), np.full(5, END_US - 1.0)])
-    found, _ = unpacked(explore.pack(explore.Series("rtt", "flow", 0, t_us, np.arange(10.0)), END_US, 100), END_US)
+    found, _ = unpacked(zoomable.pack(zoomable.Series("rtt", "flow", 0, t_us, np.arange(10.0)), END_US, 100), END_US)
     assert (np.diff(found) > 0).all() and found[-1] <= END_US
 
 
 @pytest.mark.parametrize("runs,lengths,room", [(30, [60_000] * 22, 2_500_000), (880, [3000] * 12, 2_500_000),
                                                (3, [50] * 22, 2_500_000), (5, [60_000] * 4, 1000), (1, [], 1e6)])
 def test_the_plan_fits(runs, lengths, room):
-    spans, count = explore.plan(room, lengths, runs)
-    assert explore.LEAST_SPANS <= spans <= explore.MOST_SPANS and 0 <= count <= runs
+    spans, count = zoomable.plan(room, lengths, runs)
+    assert zoomable.LEAST_SPANS <= spans <= zoomable.MOST_SPANS and 0 <= count <= runs
     assert count * sum(min(n, 4 * spans) * 16 / 3 + 100 for n in lengths) <= room
     if runs < 100 and room > 1000:
         assert count == runs
@@ -89,16 +89,16 @@ def test_six_by_five_dense_runs_fit(monkeypatch):
     monkeypatch.setattr(explore, "of_run", lambda run: dense)
     monkeypatch.setattr(explore, "_flows", lambda run: [])
     # the curves of all runs are the same here: each is thinned once
-    pack = functools.lru_cache(lambda place, end_us, spans: explore_pack(dense[place], end_us, spans))
-    explore_pack = explore.pack
-    monkeypatch.setattr(explore, "pack", lambda one, end_us, spans: pack(one.place, end_us, spans))
+    pack = functools.lru_cache(lambda place, end_us, spans: whole_pack(dense[place], end_us, spans))
+    whole_pack = zoomable.pack
+    monkeypatch.setattr(zoomable, "pack", lambda one, end_us, spans: pack(one.place, end_us, spans))
     found = explore.context(experiment, 4_000_000)
     size = len(json.dumps(found["runs"])) + len(found["script"]) + len(found["style"])
     assert len(found["runs"]) == 30 and found["left_out"] == 0 and 1_500_000 < size < 2_700_000
     # with less room there are first fewer spans, then fewer runs: the first seeds of all
     less = explore.context(experiment, 1_000_000)
     assert len(json.dumps(less["runs"])) + len(less["script"]) < 1_000_000
-    assert explore.LEAST_SPANS <= less["spans"] < found["spans"] and 0 < len(less["runs"]) < 30
+    assert zoomable.LEAST_SPANS <= less["spans"] < found["spans"] and 0 < len(less["runs"]) < 30
     assert {run["row"] for run in less["runs"] if run["seed"] == 1} == {row.label for row in rows}
     assert less["left_out"] == 30 - len(less["runs"])
 
@@ -154,14 +154,14 @@ def test_without_the_library_the_page_says_so(tmp_path, monkeypatch):
     """And series are offered what the rest of the page leaves of its size."""
     rooms, context = [], explore.context
     monkeypatch.setattr(explore, "context", lambda experiment, room: rooms.append(room) or context(experiment, room))
-    monkeypatch.setattr(explore, "LIBRARY", tmp_path)
+    monkeypatch.setattr(zoomable, "LIBRARY", tmp_path)
     html = build_report(fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])).path.read_text()
-    assert len(html.encode()) + rooms[0] == pytest.approx(explore.MOST_PAGE_BYTES, abs=500)
+    assert len(html.encode()) + rooms[0] == pytest.approx(zoomable.MOST_PAGE_BYTES, abs=500)
     assert "Debian package libjs-dygraphs" in html and "new Dygraph(" not in html and "Figures</h2>" in html
 
 
 def test_the_library_can_be_put_into_a_page():
-    script, sheet = explore.library()
+    script, sheet = zoomable.library()
     assert "</script" not in script and "</style" not in sheet and "sourceMappingURL" not in script + sheet
     assert "Dygraph" in script and "http" not in sheet
 

@@ -106,6 +106,12 @@ def test_with_offloads_it_hands_over_many_and_the_receiver_merges(measured):
     assert segments / 3.2 < found["segments_seen"] < segments / 2.5
 
 
+def test_without_gro_it_hands_over_many_and_the_receiver_sees_each(measured):
+    found = measured(offloads="gso")["transfer"]
+    assert max(found["lengths"]) > 10 * 1448
+    assert found["segments_seen"] == pytest.approx(1_000_000 / 1448 + 3, abs=3)
+
+
 # -- in runs --------------------------------------------------------------------------------
 
 def test_hosts_of_a_run(run_scenario):

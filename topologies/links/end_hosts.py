@@ -35,7 +35,7 @@ class HostsSection:
         fields.count(least=2, most=_MOST_SSTHRESH), keys=r"n[0-9]{1,6}", example="n4", default=None)
     #: link: as the topology says of the host's link
     qdisc: str = fields.word(choices=("link", "fq"), default="link")
-    offloads: str = fields.word(choices=("none", "gso+gro"), default="none")
+    offloads: str = fields.word(choices=("none", "gso", "gso+gro"), default="none")
     #: the least and the most that a packet waits before it leaves a host differ by this much; by default it depends on
     #: the traffic (testbed/scenario/scenario.py)
     jitter_us: int | None = fields.time(default=None, most=_SECOND_US)
@@ -81,13 +81,13 @@ def apply(hosts: HostsSection, network: Network) -> Network:
     for name in hosts.initial_ssthresh or {}:
         if name not in of_hosts:
             raise FieldError(f"initial_ssthresh.{name}", f"no host {name}; there are: {_some(of_hosts)}")
-    merges = hosts.offloads == "gso+gro"
+    segments, merges = hosts.offloads != "none", hosts.offloads == "gso+gro"
     links = []
     for link in network.links:
         sends, receives = link.from_node in of_hosts, link.to_node in of_hosts
         queue = _fair_queue(link) if sends and hosts.qdisc == "fq" else {}
         links.append(link.changed(
-            **queue, gso=sends and merges, jitter_us=hosts.jitter_us or 0 if sends else 0,
+            **queue, gso=sends and segments, jitter_us=hosts.jitter_us or 0 if sends else 0,
             coalescing_us=hosts.coalescing_us if receives else 0,
             packet_cost_us=hosts.packet_cost_us if receives else 0, gro=receives and merges))
     return network.changed(
@@ -95,7 +95,7 @@ def apply(hosts: HostsSection, network: Network) -> Network:
 
 
 def _of_host(hosts: HostsSection, node: Node) -> Node:
-    changed = node.changed(initcwnd=hosts.initcwnd, gso=hosts.offloads == "gso+gro",
+    changed = node.changed(initcwnd=hosts.initcwnd, gso=hosts.offloads != "none",
                            wakeup_cost_us=hosts.wakeup_cost_us)
     threshold = (hosts.initial_ssthresh or {}).get(node.name)
     return changed if threshold is None else changed.changed(initial_ssthresh=threshold)

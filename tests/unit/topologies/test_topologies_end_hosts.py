@@ -59,8 +59,8 @@ def test_jitter_where_hosts_send_and_costs_where_they_receive():
     ("initial_ssthresh.r1", {"initial_ssthresh": {"r1": 10}}, "names such as 'n4' expected, not 'r1'"),
     ("initcwnd", {"initcwnd": True}, "a whole number expected"), ("initcwnd", {"initcwnd": 2.5}, "a whole number"),
     ("qdisc", {"qdisc": "codel"}, "one of link, fq expected, not 'codel'"),
-    ("offloads", {"offloads": "all"}, "one of none, gso+gro expected, not 'all'"),
-    ("offloads", {"offloads": False}, "one of none, gso+gro expected, not False"),
+    ("offloads", {"offloads": "all"}, "one of none, gso, gso+gro expected, not 'all'"),
+    ("offloads", {"offloads": False}, "one of none, gso, gso+gro expected, not False"),
     ("offloads", {"offloads": "gso+gro"}, "gso+gro needs coalescing such as '50 us'"),
     ("jitter", {"jitter": 120}, "a value with a unit such as '20 ms' expected"),
     ("jitter", {"jitter_us": -1}, "must be at least 0"), ("jitter", {"jitter_us": 10**6 + 1}, "must be at most 1 s"),
@@ -163,6 +163,15 @@ def test_without_offloads_tcp_makes_packets_of_one_segment():
     assert not [line for node in ("n1", "r1")
                 for line in Recorded(built(offloads="gso+gro", coalescing_us=50)).lines(node) if "gso_max_segs" in line]
     assert not [line for line in Recorded(built()).lines("r1") if "gso" in line]
+
+
+def test_a_host_may_send_many_segments_at_once_to_a_receiver_that_merges_nothing():
+    network = built(offloads="gso")
+    assert [node["gso"] for node in network["nodes"] if node["role"] == "host"] == [True, True]
+    assert {one["name"]: (one["gso"], one["gro"]) for one in network["links"]} == {
+        "left_to_right": (False, False), "right_to_left": (False, False), "n1_to_r1": (True, False),
+        "r2_to_n2": (False, False), "n2_to_r2": (True, False), "r1_to_n1": (False, False)}
+    assert not [line for line in Recorded(network).lines("n1") if "gso_max_segs" in line]
 
 
 def test_a_host_that_merges_receives_on_the_other_end_of_a_veth():

@@ -14,17 +14,8 @@ from testbed.core.run_files import Scenario
 from testbed.engines.ns3 import build, ccas, installation
 from testbed.scenario import scenario
 from tests.engines.conftest import FinishedRun, carry_out, small_scenario
+from tests.kernel.small_runs import PARKING_LOT
 from traffic.workload.records import Variant
-
-PARKING_LOT = {
-    "kind": "parking-lot",
-    "links": [{"rate": "20 Mbit/s", "delay": "5 ms", "queue": {"limit": "50 ms"}},
-              {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "bfifo", "limit": "50 ms"}}],
-    "access": {"rate": "100 Mbit/s", "queue": {"limit": 10000}},
-    "hosts": [{"router": 1}, {"router": 1, "delay": "3 ms"}, {"router": 2}, {"router": 2}, {"router": 3},
-              {"router": 3}],
-    "paths": ["n1-n6", "n2-n3", "n4-n5"],
-}
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ DUMBBELL = {
 
 
 #: the congestion controls of the tree
-OF_THE_TREE = {"reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp", "veno",
-               "yeah", "illinois", "dctcp", "cdg", "bbr"}
+OF_THE_TREE = {"reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp",
+               "veno", "yeah", "illinois", "dctcp", "cdg", "bbr"}
 
 #: three routers; n1-n6 crosses both bottlenecks, n2-n3 and n4-n5 one each
 PARKING_LOT = {

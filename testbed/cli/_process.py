@@ -48,6 +48,8 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
     with signals():
         try:
             try:
+                # bin/testbed blocks it while Python starts: what came in the meantime raises here
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
                 code = command()
                 ending.if_asked()
             finally:
@@ -173,7 +175,7 @@ def signals() -> Iterator[None]:
     before, hook = {}, sys.unraisablehook
     sys.unraisablehook = say
     for number in _ENDED_BY:
-        # bin/testbed has SIGINT ignored while Python starts
+        # a shell has SIGINT ignored by what a script starts with &; Ctrl-C means that, too
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
             before[number] = signal.signal(number, end)
     try:

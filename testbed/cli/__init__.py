@@ -37,6 +37,8 @@ _FOLDER = pathlib.Path(__file__).parent
 #: commands of the version before, and what they are now
 _RENAMED = {"all": "suite run all", "judge": "runs judge", "query": "runs query", "rm": "runs rm", "site": "report",
             "studies": "suite run studies"}
+#: commands that, typed again, go on where they were interrupted
+_RESUMED = {"assess", "bisect", "regress", "run", "search", "sensitivity", "suite"}
 #: commands that take a verb now, and the verb that they had without one
 _USUAL_VERBS = {"runs": "list", "suite": "run"}
 
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     imports.remember_in(_cache_dir)
     words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
-    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["suite"], ["search"]))
+    return _process.guarded(lambda: _run(words), resumes=bool({*words[:1]} & _RESUMED))
 
 
 def _cache_dir() -> pathlib.Path:

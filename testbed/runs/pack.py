@@ -61,8 +61,9 @@ def make(folder: pathlib.Path, target: pathlib.Path, raw: bool, scratch: pathlib
         run_dir = folder.parent / RUNS / run.id
         record = read_record(run_dir)
         if not record or record.status != "finished":
-            raise UsageError(f"{folder.name}: {run.name} is missing or did not finish: the same `testbed run` once "
-                             "more, or `testbed runs rm` what cannot")
+            raise UsageError(f"{folder.name}: {run.name} is missing or did not finish: the same `testbed run` carries "
+                             f"it out, and `testbed runs drop {folder.name} {run.name} --why TEXT` takes it off the "
+                             "list")
         _add_run(run_dir, scratch, raw)
     write_json(scratch / "code.json", _code())
     about: About = {"schema": SCHEMA, "name": folder.name, "testbed_version": __version__,

@@ -2,6 +2,8 @@
 """Documents agree with the tree: links lead somewhere, commands and their options exist."""
 from __future__ import annotations
 
+import argparse
+import ast
 import pathlib
 import re
 import shlex
@@ -71,3 +73,49 @@ def _options(command: str) -> set[str]:
     folder = PROJECT / "testbed/cli"
     source = "".join(path.read_text() for path in (folder / f"{command}.py", *folder.glob("_*.py")))
     return set(re.findall(r'"(--[\w-]+)"', source)) | {"--help"}
+
+
+def _texts(path: pathlib.Path) -> list[str]:
+    """The strings of a module; X for what is filled in."""
+    texts = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.JoinedStr):
+            texts.append("".join(str(one.value) if isinstance(one, ast.Constant) else "X" for one in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(node.value)
+    return texts
+
+
+def _wrong(command: str) -> str:
+    """What is wrong with a command of a message; '' if it can be typed like this."""
+    words = shlex.split(command)
+    if words[0] not in cli.command_names():
+        return "no such command"
+    parser, name = argparse.ArgumentParser(), words[:1]
+    cli._load(words[0]).add_arguments(parser)
+    for verbs in [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]:
+        if len(words) > 1 and words[1] not in verbs.choices:
+            return f"no such verb: {words[1]}"
+        parser, name = (verbs.choices[words[1]], words[:2]) if len(words) > 1 else (parser, name)
+    given = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if unknown := given - {*parser._option_string_actions} - _of_engines(PROJECT / "README.md"):
+        return f"no such option: {unknown}"
+    # a command or an option that is only named, as in "the same `testbed run`", lacks what it has to be given
+    return "" if all(word.startswith("--") for word in words[len(name):]) else " ".join(
+        one.option_strings[0] for one in parser._actions
+        if one.option_strings and one.required and not given & {*one.option_strings})
+
+
+def test_commands_that_messages_name() -> None:
+    """`testbed ...` in a message has a command, a verb and options that there are, and the options that it must have."""
+    found = 0
+    for folder in ("testbed", "analysis", "topologies", "traffic", "kernel"):
+        for path in (PROJECT / folder).rglob("*.py"):
+            for command in re.findall(r"`(?:bin/)?testbed ([a-z][^`]*)`", "\n".join(_texts(path))):
+                found += 1
+                assert not (wrong := _wrong(command)), f"{path}: testbed {command}: {wrong}"
+    assert found > 40
+    assert _wrong("runs") == _wrong("runs drop X Y --why TEXT") == ""
+    assert [_wrong("runs drop X"), _wrong("runs rid X"), _wrong("rum")] == [
+        "--why", "no such verb: rid", "no such command"]
+    assert _wrong("run --no-such-option X") == "no such option: {'--no-such-option'}"

@@ -68,13 +68,15 @@ def usual_s(plan: Plan) -> float:
     return START_S + float(plan.timing.duration_us) / 1e6
 
 
-def announce_sweep(plans: Sequence[Plan], arguments: argparse.Namespace) -> None:
-    """Say how many runs a sweep has left and about how long they take, and ask before a long one."""
+def announce(plans: Sequence[Plan], arguments: argparse.Namespace, is_sweep: bool) -> None:
+    """Say how many runs are left and about how long they take, and ask before a long sweep."""
     found = Left(len(plans), len(plans), sum(map(usual_s, plans)) / (arguments.jobs or len(os.sched_getaffinity(0)))) \
         if arguments.again else left(plans, usual_s, arguments.jobs)
     guess = "" if found.missing < found.runs else ", at the pace of real time" if found.missing else ""
-    progress.step(f"{say(found)}{guess}")
-    confirm(found, arguments.yes)
+    if found.missing:
+        progress.step(f"{say(found)}{guess}")
+    if is_sweep:
+        confirm(found, arguments.yes)
 
 
 def confirm(found: Left, yes: bool) -> None:

@@ -81,8 +81,8 @@ class Asked:
         store.create()
         described = self._described(levels, probes, [point for part in parts for point in part.points])
         plans, companions = _of_all(parts, self.seeds)
-        if described.axes and not announced:
-            _estimates.announce_sweep([*plans, *companions], arguments)
+        if not announced:
+            _estimates.announce([*plans, *companions], arguments, is_sweep=bool(described.axes))
         folder = experiment.add(store.results, described, plans, companions)
         names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))
         title(f"{self.first.title}: {', '.join(names)}; "

@@ -56,7 +56,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "interval": run.interval if run else None,
         "many_rows": len(experiment.rows) > MOST_ROWS,
         "margin": f"{100 * margin:g}",
-        "sequential": "--precision" in experiment.command,
+        "sequential": any("--precision" in words for words in experiment.commands),
         "confidence": f"{100 * stats.CONFIDENCE:g}",
     }
 
@@ -162,9 +162,9 @@ def _environment(run: Run | None) -> dict[str, object]:
 
 
 def _commands(experiment: Experiment) -> list[str]:
-    """The command that made the experiment, and the one that repeats a run and compares."""
+    """The commands that made the experiment, and the one that repeats a run and compares."""
     if not experiment.command:
         return []
     run = next((one for one in experiment.runs if one.finished), experiment.runs[0])
     verified = f"results/{experiment.path.name}/runs/{run.name}"
-    return [shlex.join(experiment.command), shlex.join(["bin/testbed", "verify", verified])]
+    return [*map(shlex.join, experiment.commands), shlex.join(["bin/testbed", "verify", verified])]

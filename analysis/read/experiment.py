@@ -298,8 +298,14 @@ class Experiment:
 
     @property
     def command(self) -> list[str]:
-        """What was typed to make it, [] if that is not known."""
+        """What was typed last to make it, [] if that is not known."""
         return _command(self.description.command)
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """All that was typed to make it, the last of it last."""
+        return [words for words in map(_command, [*self.description.earlier_commands, self.description.command])
+                if words]
 
 
 def read_description(path: Path) -> ExperimentRecord:

@@ -182,7 +182,8 @@ class Run:
     def state(self) -> State:
         """Whether the run finished and its files are as it left them; reads all JSON files."""
         if not self.path.is_dir():
-            return State("missing", "the run is not there: it was not carried out yet, or removed")
+            return State("missing", "the run is not there: its command was interrupted, or it was removed. The same "
+                         "command makes it; `testbed runs drop` takes it off the list")
         try:
             status = self.status
             if status.status != "finished":

@@ -143,6 +143,7 @@ EXPERIMENT = Object({
     "scenario?": TEXT, "engine?": Maybe(TEXT), "title?": TEXT, "source?": TEXT, "description?": TEXT,
     "parameters?": Values(ANYTHING),
     "subjects?": Each(TEXT), "kernels?": Each(TEXT), "axes?": Values(Each(TEXT)), "command?": Each(TEXT),
+    "earlier_commands?": Each(Each(TEXT)),
     "expect?": Each(Object({"metric": TEXT, "scope": TEXT, "comparison": TEXT, "limit": Number(-1e300, 1e300),
                             "unit": TEXT, "ccas": Each(TEXT), "window?": Maybe(Object({
                                 "from_us": Maybe(COUNT), "to_us": Maybe(COUNT), "after": TEXT}))}))})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Collection, Sequence
 
 #: from which width on a terminal has room for details
 _DETAILS_FROM = 140
@@ -11,10 +13,11 @@ _DETAILS_FROM = 140
 _WIDTH = 100
 #: however narrow a terminal says it is
 _LEAST_WIDTH = 40
-#: columns that are copied from the terminal; others give way
-_WHOLE = ("id", "name", "scenario")
-_MOST_WHOLE_LETTERS = 20
-#: below this width columns without a value are left out, and there is less room between the others
+#: columns that are copied from the terminal
+_NAMES = ("id", "name", "scenario")
+#: what a word that is too long for its column is made of
+_PARTS = re.compile(r"(\s+|[^\s_-]+[_-]+)")
+#: below this width columns without a value are left out, and there are two blanks between the others, not three
 _NARROW_BELOW = 100
 
 
@@ -33,15 +36,18 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
     narrow = console.width < _NARROW_BELOW
     if narrow and rows:
         shown = [i for i in shown if any(row[i] not in (None, "") for row in rows)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2 if narrow else 3, 0, 0))
-    for i in shown:
-        # a folder that is no run's may be called anything
-        whole = [len(str(row[i])) for row in rows if columns[i] in _WHOLE and len(str(row[i])) <= _MOST_WHOLE_LETTERS]
-        # of columns with a least width rich may make a table that is too wide
-        fit = bool(whole) and len(whole) == len(rows)
-        table.add_column(columns[i], overflow="fold", no_wrap=fit, min_width=None if fit else max(whole, default=None))
-    for row in rows:
-        table.add_row(*(Text("" if row[i] is None else str(row[i])) for i in shown))
+    cells = [[columns[i], *("" if row[i] is None else str(row[i]) for row in rows)] for i in shown]
+    names = [number for number, i in enumerate(shown) if columns[i] in _NAMES]
+    for padding in (2, 1) if narrow else (3, 2, 1):
+        found = widths(cells, console.width - padding * len(shown), names)
+        if all(found[i] >= _longest_word(cells[i]) for i in names):
+            break
+    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0))
+    wrapped = [["\n".join(_wrapped(cell, width)) for cell in column] for column, width in zip(cells, found)]
+    for column, width in zip(wrapped, found):
+        table.add_column(Text(column[0]), overflow="fold", width=width)
+    for row in list(zip(*wrapped))[1:]:
+        table.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(table)
     # without the blanks that fill each line up
@@ -50,3 +56,35 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
         console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
                            f"{', '.join(c for c in columns if c in details)})", style="dim"))
     console.print()
+
+
+def widths(columns: Sequence[Sequence[str]], room: int, names: Collection[int] = ()) -> list[int]:
+    """The width of each column of cells, together at most `room` if that can be: one letter each is the least.
+
+    Words are whole before lines are. If not even the words fit, those break behind a hyphen or an underscore that are
+    not of the columns `names`, then any.
+    """
+    full = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    found = list(map(_longest_word, columns))
+    parts = [width if i in names else max(len(part) for cell in columns[i] for part in _PARTS.split(cell))
+             for i, width in enumerate(found)]
+    while sum(found) > room and max(found) > 1:
+        found[max(range(len(found)), key=lambda i: (found[i] > parts[i], found[i]))] -= 1
+    while sum(found) < min(room, sum(full)):
+        # to the column with the highest cells
+        lines = [max(len(_wrapped(cell, width)) for cell in column) if width < most else 0
+                 for column, width, most in zip(columns, found, full)]
+        found[lines.index(max(lines))] += 1
+    return found
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    return max((len(word) for cell in column for word in cell.split()), default=0)
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Lines of a cell."""
+    wrapper = textwrap.TextWrapper(max(width, 1), break_on_hyphens=False)
+    if any(len(word) > width for word in cell.split()):
+        wrapper.wordsep_simple_re = _PARTS
+    return [part for line in cell.split("\n") for part in wrapper.wrap(line) or [""]]

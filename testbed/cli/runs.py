@@ -144,8 +144,9 @@ def _show_runs(store: Store, chosen: Sequence["IndexedRun"], as_json: bool) -> N
         return
     total = sum(row["bytes"] for row in rows)
     shown: list[dict[str, object]] = [
-        {**row, "experiments": ", ".join(row["experiments"]), "MB": f"{row['bytes'] / 1e6:.1f}"} for row in rows]
-    columns = ("id", "scenario", "cca", "seed", "status", "verdict", "MB", "pinned", "experiments")
+        {**row, "verdict": row["verdict"] or row["status"], "experiments": ", ".join(row["experiments"]),
+         "MB": f"{row['bytes'] / 1e6:.1f}"} for row in rows]
+    columns = ("id", "scenario", "cca", "seed", "verdict", "MB", "pinned", "experiments")
     heading = f"{len(rows)} run{'s'[:len(rows) != 1]} in {store.results}, {total / 1e6:.1f} MB" if rows else \
         f"Runs in {store.results}: none"
     _tables.show(heading, columns, [[row[column] for column in columns] for row in shown])

@@ -162,18 +162,20 @@ def _check_usable(parts: Sequence[suite_parts.Part], arguments: argparse.Namespa
 
 
 class Cost(NamedTuple):
-    """What a part costs. runs, wall_s: all of it; left: what is left of it; why_not: why there is nothing to run."""
+    """What a part costs. runs, wall_s: all of it; left: what is left of it; why_not: why there is nothing to run;
+    shares: parts before it that have some of its runs, too, which cost nothing here."""
     part: suite_parts.Part
     runs: int
     wall_s: float
     left: _estimates.Left
-    why_not: str
+    why_not: str = ""
+    shares: Sequence[str] = ()
 
 
 def costs(arguments: argparse.Namespace) -> list[Cost]:
     """Of the parts that were asked for, as if none of their runs was there; runs that parts share cost the first."""
     _, chosen, steps, _ = _planned(suites.load(arguments.suite), arguments)
-    counted: set[str] = set()
+    first: dict[str, str] = {}          # run: the part that it costs
     by_name = {step.part.name: step for step in steps}
     found = []
     for part in chosen:
@@ -182,10 +184,11 @@ def costs(arguments: argparse.Namespace) -> list[Cost]:
             why_not = step.problem if step else _why_not(part, arguments)
             found.append(Cost(part, 0, 0.0, _estimates.Left(0, 0, 0.0), why_not))
             continue
-        own = [plan for plan in step.plans if plan.id not in counted]
-        counted |= {plan.id for plan in own}
+        own = [plan for plan in step.plans if plan.id not in first]
+        shares = list(dict.fromkeys(first[plan.id] for plan in step.plans if plan.id in first))
+        first |= {plan.id: part.name for plan in own}
         wall_s = sum(_usual_s(step, plan) for plan in own) / (arguments.jobs or len(os.sched_getaffinity(0)))
-        found.append(Cost(part, len(own), wall_s, _left(step._replace(plans=own), arguments.jobs), ""))
+        found.append(Cost(part, len(own), wall_s, _left(step._replace(plans=own), arguments.jobs), shares=shares))
     return found
 
 

@@ -187,6 +187,8 @@ class ExperimentRecord(Record):
     kernel_spec: str | None = None
     kernels: Sequence[str] = ()
     command: Sequence[str] = ()
+    #: that listed further runs, the oldest first
+    earlier_commands: Sequence[Sequence[str]] = ()
     axes: Mapping[str, Sequence[str]] = {}
     subjects: Sequence[str] = ()
     seeds: Sequence[int] = ()

@@ -136,13 +136,16 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
     companions = {_at(run): run for run in before.idle}
     companions.update({_at(run): run for run in map(_listed, idle)})
     axes = {axis: _merged(before.axes.get(axis, ()), values) for axis, values in described.axes.items()}
+    # of a command that lists everything the others need not be typed again
+    earlier = [] if current <= {plan.id for plan in plans} else [
+        words for words in (*before.earlier_commands, before.command) if words and [*words] != described.command]
     write_json(folder / "experiment.json", {
         "schema": SCHEMA, "key": key, "name": folder.name, "scenario": described.labels.name,
         "title": described.labels.title, "source": described.labels.source,
         "description": described.labels.description, "parameters": described.labels.parameters,
         "engine": described.engine, "kernel_spec": described.kernel_spec,
         **({"kernels": described.kernels} if described.kernels else {}),
-        "command": described.command, "axes": axes,
+        "command": described.command, **({"earlier_commands": _distinct(earlier)} if earlier else {}), "axes": axes,
         "subjects": list(dict.fromkeys(run.subject for run in runs)),
         "seeds": sorted({run.seed for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),
@@ -191,6 +194,10 @@ def _at(run: ListedRun) -> tuple[int, str]:
 
 def _merged(before: Sequence[str], values: list[str]) -> list[str]:
     return [*before, *(value for value in values if value not in before)]
+
+
+def _distinct(commands: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[*words] for words in dict.fromkeys(tuple(words) for words in commands)]
 
 
 def _place(run: ListedRun) -> tuple[str, int, str]:

@@ -107,7 +107,7 @@ def _wrong(command: str) -> str:
 
 
 def test_commands_that_messages_name() -> None:
-    """`testbed ...` in a message has a command, a verb and options that there are, and the options that it must have."""
+    """`testbed ...` in a message has a command, a verb and options that there are, and those that it must have."""
     found = 0
     for folder in ("testbed", "analysis", "topologies", "traffic", "kernel"):
         for path in (PROJECT / folder).rglob("*.py"):

@@ -52,6 +52,13 @@ def test_reproduction_commands(report):
     assert "bin/testbed verify results/demo/runs/reno-seed1" in html
 
 
+def test_commands_whose_runs_the_last_one_does_not_ask_for_are_there_too(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno", "cubic"])
+    content = json.loads((path / "experiment.json").read_text())
+    fixture.write_json(path / "experiment.json", {**content, "earlier_commands": [["bin/testbed", "run", "a b"]]})
+    assert "bin/testbed run &#39;a b&#39;\nbin/testbed run access-link" in build_report(path).path.read_text()
+
+
 def test_tables_and_figures_are_linked_and_exist(report):
     html, folder = report
     links = [link for link in re.findall(r'href="([^"#]+)"', html) if link != "data:,"]

@@ -56,6 +56,18 @@ def test_runs_are_listed_and_seen_by_name(tmp_path):
     )
 
 
+def test_the_commands_that_listed_the_runs_are_kept_until_one_lists_them_all(tmp_path):
+    def listed(command, *plans):
+        folder = experiment.add(tmp_path, described(command=command.split()), list(plans))
+        return [" ".join(words) for words in [*read(folder).get("earlier_commands", []), read(folder)["command"]]]
+
+    assert listed("run reno", plan("reno")) == ["run reno"]
+    assert listed("run cubic", plan("cubic")) == ["run reno", "run cubic"]
+    assert listed("run cubic", plan("cubic", 2)) == ["run reno", "run cubic"], "a further seed of --precision"
+    assert listed("run reno", plan("reno")) == ["run cubic", "run reno"]
+    assert listed("run both", plan("reno"), plan("cubic"), plan("cubic", 2)) == ["run both"]
+
+
 def test_companion_runs_are_listed_apart_and_replaced_by_newer_ones(tmp_path):
     def companion(seed=1, **changes):
         return plan("reno", seed, labels={**plan().labels, "parameters": {"idle": True}}, kernel_key="idle", **changes)

@@ -11,7 +11,7 @@ import pytest
 
 import kernel
 from testbed import cli, engines
-from testbed.cli import _shared
+from testbed.cli import _shared, _tables
 from testbed.core import progress
 from testbed.runs.engine import Problem
 
@@ -254,6 +254,22 @@ def test_tables_fit_a_narrow_terminal(monkeypatch, capsys, width):
     tables = [line for line in lines if not line.startswith(("Congestion controls (", "Runs in ", "(more columns"))]
     assert [line for line in tables if len(line) > int(width)] == []
     assert width == "40" or "impact-on-standard" in "\n".join(tables)
+
+
+def test_names_of_a_table_break_last():
+    columns = [["id", "0123456789abcdef"], ["cca", "westwood"], ["experiments", "access-link-load60-quick, mine"]]
+    assert _tables.widths(columns, 100) == [16, 8, 30]
+    assert _tables.widths(columns, 50) == [16, 8, 26]
+    assert _tables.widths(columns, 36, names=[0]) == [16, 8, 12], "behind hyphens"
+    assert _tables.widths(columns, 34, names=[0]) == [15, 8, 11]
+    assert _tables.widths(columns, 2) == [1, 1, 1], "there is no less"
+
+
+def test_an_experiment_is_shown_whole_where_there_is_room(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    _tables.show("", ["id", "title", "experiments"], [["0" * 16, "a title of words " * 4, "one-of-24-letters-or-so1"]])
+    found = capsys.readouterr().out
+    assert "0" * 16 in found and "one-of-24-letters-or-so1" in found and max(map(len, found.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("words", [[name, *verb] for name in cli.command_names()

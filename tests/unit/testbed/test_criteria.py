@@ -169,6 +169,8 @@ def test_some_criteria_of_the_rfc_cannot_be_tested_with_a_quic_program(capsys, t
         "short-flows", "others-short-flows"}
     runs, seconds = map(int, listed["bufferbloat"].split()[2:4])
     assert runs == 15
+    assert listed["incremental-deployment"].split()[2] == "0"
+    assert "all its runs are those of coexistence" in listed["incremental-deployment"]
     assert cli.main(["assess", "--list", "--quick", "--only", "bufferbloat", "bbr"]) == 0
     of_kernel = capsys.readouterr().out.splitlines()[1].split()
     assert of_kernel[2] == "15" and seconds > 1.5 * int(of_kernel[3])

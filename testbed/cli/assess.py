@@ -77,11 +77,12 @@ def _list(found: suites.Suite, asked: argparse.Namespace) -> int:
     width = max(len(one.part.name) for one in costs) + len(".yaml")
     print(f"{'section':<8} {'file':<{width}} {'runs':>5} {'seconds':>8}  title")
     for one in costs:
+        part = one.part
         runs, seconds = (f"{one.runs}", f"{one.wall_s:.0f}") if not one.why_not else ("-", "-")
         note = f" (not run: {one.why_not})" if one.why_not else ""
         if one.shares:
             note = f" ({'more of' if one.runs else 'all'} its runs are those of {', '.join(one.shares)})"
-        print(f"{one.part.section:<8} {one.part.name + '.yaml':<{width}} {runs:>5} {seconds:>8}  {one.part.title}{note}")
+        print(f"{part.section:<8} {part.name + '.yaml':<{width}} {runs:>5} {seconds:>8}  {part.title}{note}")
     total_s = sum(one.wall_s for one in costs)
     left = f", of which {sum(one.left.missing for one in costs)} are left" if candidate else ""
     folder = found.file.path.parent / found.criteria if found.file else found.criteria

@@ -19,6 +19,7 @@ import jinja2
 
 from analysis.read.runs import AnalysisError
 from testbed.core import files
+from testbed.core.errors import EnvironmentProblem
 
 #: a larger picture is put into a page as its PNG
 MOST_SVG_BYTES = 400_000
@@ -71,17 +72,17 @@ def _compiled() -> jinja2.BytecodeCache | None:
 def scratch(target: Path) -> Iterator[Path]:
     """A folder beside `target` to build it in, so that it is never half-written; gone afterwards if it was not used.
 
-    AnalysisError where nothing can be written.
+    EnvironmentProblem where nothing can be written.
     """
     try:
         building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
-        raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
+        raise EnvironmentProblem(f"{target}: cannot be written: {error.strerror}") from None
     try:
         building.chmod(0o755)
         yield building
     except OSError as error:
-        raise AnalysisError(f"{error.filename or target}: {error.strerror or error}") from error
+        raise EnvironmentProblem(f"{error.filename or target}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -112,7 +113,7 @@ def page_folder(folder: Path, own: Collection[str], what: str) -> Iterator[Path]
     """A folder to build a page in, with those of tables/ and figures/ that `own` names; put in place at the end.
 
     own: what such a folder has, and nothing else; what: what it is, in words. AnalysisError when `folder` is there and
-    is something else, or cannot be written.
+    is something else, EnvironmentProblem when it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or not set(own) >= {path.name for path in folder.iterdir()}):
         raise AnalysisError(f"{folder}: is there already and is no {what}; move it away")

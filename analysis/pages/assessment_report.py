@@ -75,7 +75,7 @@ def write(found: Sequence[Assessed], folder: Path, head: Head) -> Path:
     """Write folder/index.html, assessment.md, tables/findings.csv and figures/; returns the path of the page. The
     findings are corrected for their number.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     family = assessment.correct(found)
     facts = provenance(found, head)

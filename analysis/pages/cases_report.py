@@ -57,7 +57,7 @@ def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjec
           title: str, description: str, command: Sequence[str]) -> Path:
     """Write folder/index.html, cases.md, cases.csv and figures/; returns the path of the page.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
         raise AnalysisError(f"{folder}: is there already and is no report of test cases; move it away")

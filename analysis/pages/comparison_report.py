@@ -87,7 +87,7 @@ def _cost(row: str, label: str, runs: Sequence[Run]) -> Cost | None:
 def write(group: Group, folder: Path, command: str) -> tuple[Path, Findings]:
     """Write folder/index.html, figures/ and tables/; returns the path of the page, and what was found for it.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
         raise AnalysisError(f"{folder}: is there already and is no comparison of experiments; name another place")

@@ -13,9 +13,8 @@ from analysis import figures
 from analysis.pages import templates
 from analysis.pages.report_page import counted
 from analysis.read.experiment import read_description
-from analysis.read.runs import AnalysisError
 from testbed.checks import VERDICTS
-from testbed.core.errors import TestbedError
+from testbed.core.errors import EnvironmentProblem, TestbedError
 from testbed.core.files import write_text
 from testbed.core.run_files import KnownRun
 
@@ -33,7 +32,7 @@ def build_overview(results: Path, runs: Mapping[str, KnownRun], failed: Mapping[
     runs: {id: what the index knows of a run}; failed: {what could not be run: why}.
 
     An experiment that cannot be read is listed with the reason. Verdicts are those judged last. Returns the page's
-    path; AnalysisError if it cannot be written.
+    path; EnvironmentProblem if it cannot be written.
     """
     folder = (output or results).absolute()
     results = results.absolute()
@@ -49,7 +48,7 @@ def build_overview(results: Path, runs: Mapping[str, KnownRun], failed: Mapping[
         folder.mkdir(parents=True, exist_ok=True)
         write_text(page, html)
     except OSError as problem:
-        raise AnalysisError(f"{page}: cannot be written: {problem.strerror}") from None
+        raise EnvironmentProblem(f"{page}: cannot be written: {problem.strerror}") from None
     return page
 
 

@@ -34,7 +34,7 @@ def write(found: Sequence[Judged], folder: Path, title: str, description: str, c
           short: bool) -> Path:
     """Write folder/index.html, published.md, tables/cells.csv and figures/; returns the path of the page.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     with page_folder(folder, _FILES, "report of published results") as building:
         _rows(found).to_csv(building / "tables/cells.csv", index=False, float_format="%.10g")

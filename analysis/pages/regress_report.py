@@ -24,7 +24,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>|#])")
 def write(found: Regression, folder: Path, command: Sequence[str], margin: float, description: str) -> Path:
     """Write folder/index.html, regress.md and tables/; returns the path of the page.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     with page_folder(folder, _FILES, "comparison of kernels") as building:
         _table(found).to_csv(building / "tables/changes.csv", index=False)

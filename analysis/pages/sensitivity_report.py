@@ -41,7 +41,7 @@ def write(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tupl
     """Write experiment/sensitivity/ with index.html, tables/ and figures/; returns the path of the page.
 
     titles: {label of a variation: what it is, in words}; left_out: (label, reason); quick: runs are shortened, and the
-    page says so. AnalysisError when it cannot be written.
+    page says so. EnvironmentProblem when it cannot be written.
     """
     folder = found.experiment.path / FIGURE
     with scratch(folder) as building:

@@ -35,7 +35,7 @@ def write(runs: Mapping[str, Runs], folder: Path, title: str, description: str, 
           short: bool) -> tuple[Path, Sequence[str]]:
     """Write folder/index.html, stacks.md, tables/stacks.csv and figures/; (path of the page, sentences for a terminal).
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     found = Stacks(runs)
     tables = [_pattern(found, pattern) for pattern in PARTS] + [_distances(found)]

@@ -85,7 +85,7 @@ def _described(suite: Suite) -> SuiteRecord:
 def write(suite: Suite, folder: Path) -> Path:
     """Write folder/index.html, suite.json and tables/; returns the path of the page.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise AnalysisError(f"{folder}: is there already and is no report of a suite; move it away")

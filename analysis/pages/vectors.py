@@ -96,7 +96,7 @@ def _ramp(times: Array, slopes: Array, at: Array) -> Array:
 def write(described: Sequence[Described], rate_bps: float, folder: Path, command: str) -> Path:
     """Write folder/index.html, marginals.csv and vectors.* (data, script, SVG, PNG); returns the path of the page.
 
-    AnalysisError when the folder is there and is not one of these, or cannot be written.
+    AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
         raise AnalysisError(f"{folder}: is there already and is no page of connection vectors; name another place")

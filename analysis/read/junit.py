@@ -16,14 +16,15 @@ from xml.etree import ElementTree
 from analysis.read import expectations
 from analysis.read.expectations import Outcome
 from analysis.read.experiment import Experiment
-from analysis.read.runs import AnalysisError, Run
+from analysis.read.runs import Run
+from testbed.core.errors import EnvironmentProblem
 
 # what XML 1.0 has no character for
 _NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write(path: Path, experiments: Sequence[tuple[Experiment, Sequence[Outcome]]]) -> None:
-    """A test suite for each experiment. AnalysisError if the file cannot be written."""
+    """A test suite for each experiment. EnvironmentProblem if the file cannot be written."""
     root = ElementTree.Element("testsuites")
     for experiment, outcomes in experiments:
         _suite(root, experiment, outcomes)
@@ -42,7 +43,7 @@ class Case(NamedTuple):
 
 
 def write_cases(path: Path, name: str, cases: Sequence[Case]) -> None:
-    """One test suite of cases. AnalysisError if the file cannot be written."""
+    """One test suite of cases. EnvironmentProblem if the file cannot be written."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", name=_text(name))
     for one in cases:
@@ -62,7 +63,7 @@ def _save(path: Path, root: ElementTree.Element) -> None:
     try:
         ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     except OSError as problem:
-        raise AnalysisError(f"{path}: cannot be written: {problem.strerror}") from None
+        raise EnvironmentProblem(f"{path}: cannot be written: {problem.strerror}") from None
 
 
 def _suite(root: ElementTree.Element, experiment: Experiment, outcomes: Sequence[Outcome]) -> None:

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Sequence
 
 from testbed.cli._parser import Container
-from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, ExpectationFailed, UsageError
 from testbed.core.progress import print_error
 
 
@@ -27,14 +27,15 @@ def add_arguments(parser: Container) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """UsageError if --junit names a file that there can be none of; before anything runs."""
+    """UsageError if --junit names a file that there can be none of, EnvironmentProblem if it cannot be written; before
+    anything runs."""
     path = arguments.junit
     if path is None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"--junit {path}: " + ("a folder; a file expected" if path.is_dir() else "no such folder"))
     if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise UsageError(f"--junit {path}: cannot be written")
+        raise EnvironmentProblem(f"--junit {path}: cannot be written")
 
 
 def _expects(folder: pathlib.Path) -> bool:
@@ -52,7 +53,6 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Jud
         return Judged("", "")           # pandas and all that judges take as long to load as a short run takes to judge
     from analysis.read import expectations, junit
     from analysis.read.experiment import Experiment
-    from analysis.read.runs import AnalysisError
     from analysis.read.tables import Results
     judged = []
     wrong = {expectations.NOT_MET: 0, expectations.UNKNOWN: 0}
@@ -72,7 +72,7 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Jud
         try:
             junit.write(arguments.junit, judged)
             print(f"test cases: {arguments.junit}")
-        except AnalysisError as problem:
+        except EnvironmentProblem as problem:
             unwritten = f"--junit {problem}"
             print_error(unwritten)
     total = sum(len(outcomes) for _, outcomes in judged)
@@ -81,8 +81,8 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Jud
 
 
 def fail(judged: Judged) -> None:
-    """ExpectationFailed if something is wrong; TestbedError if that could not be written."""
+    """ExpectationFailed if something is wrong; EnvironmentProblem if that could not be written."""
     if judged.wrong:
         raise ExpectationFailed(judged.wrong)
     if judged.unwritten:
-        raise TestbedError("all is as expected, but that is not written down")
+        raise EnvironmentProblem("all is as expected, but that is not written down")

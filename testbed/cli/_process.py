@@ -24,8 +24,9 @@ _ENDED_BY: dict[int, str] = {
 _GOES_ON = "finished runs are kept, the same command goes on from here"
 #: errors of packages that must not know the testbed: (module, class, exit code)
 _FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel.selftests", "NoSuchTest", 2), ("kernel", "KernelError", 3),
-            ("analysis.read.runs", "AnalysisError", 2), ("traffic", "ParameterError", 2),
-            ("testbed.core.fields", "FieldError", 2))
+            ("traffic", "ParameterError", 2), ("testbed.core.fields", "FieldError", 2))
+#: a permission or space is missing
+_LACKING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _KINDS: dict[int, type[TestbedError]] = {kind.exit_code: kind for kind in (TestbedError, UsageError,
                                                                            EnvironmentProblem)}
 
@@ -131,7 +132,8 @@ def _understood(problem: Exception) -> tuple[int, str] | None:
         from testbed.core import cache_dirs
         if unusable := cache_dirs.unusable(problem):
             return EnvironmentProblem.exit_code, unusable
-        return 1, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
+        code = EnvironmentProblem.exit_code if problem.errno in _LACKING else 1
+        return code, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
     if isinstance(problem, ModuleNotFoundError) and not _is_ours(problem.name or ""):
         return EnvironmentProblem.exit_code, (f"Python has no module {problem.name}: make setup installs it; a virtual "
                                               "environment needs --system-site-packages (docs/howto/install.md)")
@@ -219,7 +221,7 @@ def _flush() -> None:
         raise
     except OSError as problem:
         _give_up_output()
-        raise TestbedError(f"cannot write the output: {problem.strerror}") from None
+        raise EnvironmentProblem(f"cannot write the output: {problem.strerror}") from None
 
 
 def _give_up_output() -> None:

@@ -19,7 +19,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from testbed.core import guesses
-from testbed.core.errors import TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, UsageError
 from testbed.core.files import why_unwritable
 from testbed.core.progress import print_error
 from testbed.runs import experiment
@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--output {folder}: " + ("a file; a folder expected" if isinstance(problem, FileExistsError)
                                                    else str(problem.strerror))) from None
     if why := why_unwritable(folder):
-        raise UsageError(f"--output {why}")
+        raise EnvironmentProblem(f"--output {why}")
     written = 0
     for stem, run in runs:
         for name in dict.fromkeys(formats):
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
                 continue
             except OSError as problem:
                 what = problem.filename2 or problem.filename or folder
-                raise TestbedError(f"{what}: {problem.strerror}") from None
+                raise EnvironmentProblem(f"{what}: {problem.strerror}") from None
             written += len(made)
             for path in made:       # whoever reads this may have enough of it: no error of the files
                 print(path)

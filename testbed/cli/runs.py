@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from testbed.cli import _runs, _tables
-from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, RunFailed, TestbedError, UsageError
 from testbed.core.progress import print_error
 from testbed.core.run_files import RunRecord
 from testbed.runs import experiment
@@ -120,7 +120,7 @@ def _rebuild(store: Store) -> None:
     try:
         print(f"{index.path_of(store.results)}: {index.rebuild(store.results)} runs")
     except (sqlite3.Error, OSError) as problem:
-        raise TestbedError(f"{index.path_of(store.results)}: cannot be written: {problem}") from None
+        raise EnvironmentProblem(f"{index.path_of(store.results)}: cannot be written: {problem}") from None
 
 
 def _pin(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from testbed.core import guesses
-from testbed.core.errors import TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, UsageError
 from testbed.core.files import write_json
 from testbed.core.run_files import ExperimentRecord, Labels, ListedRun
 from testbed.runs.plan import DEFAULT_ENGINE, Plan, digest
@@ -121,7 +121,7 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
     try:
         (folder / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise TestbedError(f"cannot make {folder}: {problem.strerror}") from None
+        raise EnvironmentProblem(f"cannot make {folder}: {problem.strerror}") from None
     before = read(folder) if (folder / "experiment.json").exists() else ExperimentRecord({"runs": []})
     listed = {_place(run): run for run in before.runs}
     superseded = list(before.superseded)

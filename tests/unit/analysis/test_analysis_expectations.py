@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_written_in_the_end_hides_nothing(path, tmp_path, 
         _expectations.fail(judged)
     with pytest.raises(TestbedError, match="all is as expected, but that is not written down") as caught:
         _expectations.fail(_expectations.Judged("", said))
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 3
 
 
 def test_the_report_has_a_table(path):

@@ -103,7 +103,7 @@ def test_an_output_that_is_no_folder(results, capsys):
 
 def test_an_output_that_cannot_be_written(results, capsys):
     fixture.write_experiment(results / "demo", ccas=["reno"], seeds=[1])
-    assert cli.main(["export", "demo", "--format", "flent", "--output", "/proc/1"]) == 2
+    assert cli.main(["export", "demo", "--format", "flent", "--output", "/proc/1"]) == 3
     said = capsys.readouterr().err
     assert said.startswith("testbed: --output /proc/1: cannot write in /proc/1: ") and said.count("\n") == 1
 

@@ -140,7 +140,8 @@ def test_what_makes_no_sense_is_one_line(asked, kind, message):
 def test_errors_of_other_packages_become_the_testbeds():
     from kernel.source import KernelError, NoSuchKernel
     for problem, kind in ((NoSuchKernel("no 9.9"), UsageError), (KernelError("no gcc"), EnvironmentProblem),
-                          (OSError(28, "No space left on device", "/x"), TestbedError)):
+                          (OSError(28, "No space left on device", "/x"), EnvironmentProblem),
+                          (OSError(5, "Input/output error", "/x"), TestbedError)):
         with pytest.raises(TestbedError) as raised, running._clear_errors():
             raise problem
         assert type(raised.value) is kind

@@ -124,7 +124,10 @@ def test_an_interrupt_at_any_moment_of_the_start_ends_the_command(delay_s, tmp_p
 
 @pytest.mark.parametrize("problem, code, words", [
     (UsageError("no such thing"), 2, "no such thing"),
-    (OSError(28, "No space left on device", "/x/y"), 1, "No space left on device: /x/y"),
+    (OSError(28, "No space left on device", "/x/y"), 3, "No space left on device: /x/y"),
+    (PermissionError(13, "Permission denied", "/x/y"), 3, "Permission denied: /x/y"),
+    (OSError(30, "Read-only file system", "/x/y"), 3, "Read-only file system: /x/y"),
+    (OSError(5, "Input/output error", "/x/y"), 1, "Input/output error: /x/y"),
     (MemoryError(), 3, "not enough memory"),
     (RecursionError("maximum recursion depth"), 2, "nested too deeply"),
     ("\udcff".encode, 2, "cannot be encoded"),
@@ -160,7 +163,7 @@ def test_a_bug_without_room_for_a_file(capsys, monkeypatch):
 
 @pytest.mark.parametrize("redirection, code, said", [
     (">&-", 0, ""), ("2>&-", 0, ""), ("<&-", 0, ""), (">&- 2>&- <&-", 0, ""), ("| head -c 1 >/dev/null", 0, ""),
-    (">/dev/full", 1, "No space left on device\n"), ("2>/dev/full", 0, ""),
+    (">/dev/full", 3, "No space left on device\n"), ("2>/dev/full", 0, ""),
 ])
 def test_standard_files_that_cannot_be_used(redirection, code, said):
     for command in ("--help", "list topologies"):

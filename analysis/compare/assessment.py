@@ -27,10 +27,10 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from analysis import stats
-from analysis.compare.published import Runs, opened
 from analysis.compare.run_lists import PairingKey
 from analysis.estimates import CONFIDENCE, t_quantile
 from analysis.read.experiment import Experiment, Row
+from analysis.read.parts import Runs, opened
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 from testbed.core import assessed

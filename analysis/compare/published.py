@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 from analysis import stats
 from analysis.read.experiment import Experiment, Row
+from analysis.read.parts import Runs, opened
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 from testbed.core.published_cells import About, Cell, Compared
@@ -32,14 +32,6 @@ from testbed.core.published_cells import About, Cell, Compared
 AGREES, EXPLAINED, OPEN, NO_VERDICT = WORDS = ("agrees", "differs, explained", "differs, open", "no verdict")
 #: of a cell that agrees with its published values by chance alone, how often it is said to differ
 FALSE_ALARMS = 0.01
-
-
-class Runs(NamedTuple):
-    """The runs of a part, or with a switch: where they are, which count, and what went wrong."""
-
-    folder: Path | None
-    ids: Sequence[str]
-    problem: str
 
 
 class Ours(NamedTuple):
@@ -154,18 +146,6 @@ class Judged:
     @property
     def counts(self) -> Counter[str]:
         return Counter(one.word for one in self.verdicts)
-
-
-def opened(runs: Runs) -> Results | AnalysisError | None:
-    if runs.folder is None:
-        return None
-    try:
-        experiment = Experiment(runs.folder, only=frozenset(runs.ids))
-        found = Results(experiment)
-        experiment.discard(found.problems)
-        return found
-    except AnalysisError as error:
-        return error
 
 
 def _ours(results: Results | AnalysisError | None, cell: Cell, quantity: Compared) -> tuple[Ours, str, str]:

@@ -19,8 +19,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from analysis import stats
-from analysis.compare.published import Runs, opened
 from analysis.read.experiment import Row
+from analysis.read.parts import Runs, opened
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 

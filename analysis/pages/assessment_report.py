@@ -19,7 +19,7 @@ from analysis.compare.assessment import (FAILS, JUDGE, MEETS, NOTHING, SEEDS, UN
 from analysis.compare.assessment_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, page_folder, templates
-from analysis.pages.regress_report import plain
+from analysis.pages.markdown import plain
 from testbed.core import assessed
 from traffic.workload.records import Variant
 

@@ -15,7 +15,7 @@ from analysis import cases
 from analysis.cases import FAILED, OPEN, PASSED, Finding, figure
 from analysis.cases.evidence import Point, Seen
 from analysis.pages import inline, put_in_place, scratch, templates, zoomable
-from analysis.pages.regress_report import plain
+from analysis.pages.markdown import plain
 from analysis.pages.zoomable import Candidate, ExploredRun, Packed, Series
 from analysis.read.runs import AnalysisError
 

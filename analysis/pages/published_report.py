@@ -15,7 +15,7 @@ from analysis.compare.published import AGREES, EXPLAINED, NO_VERDICT, OPEN, WORD
 from analysis.compare.published_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, page_folder, templates
-from analysis.pages.regress_report import plain
+from analysis.pages.markdown import plain
 
 _FILES = {"index.html", "published.md", "tables", "figures"}
 #: classes of the page

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +13,10 @@ from analysis import stats
 from analysis.compare import changes
 from analysis.compare.regress import BROKEN, CHANGED, Outcome, Regression
 from analysis.pages import page_folder, templates
+from analysis.pages.markdown import plain
 from analysis.read import junit
 
 _FILES = {"index.html", "regress.md", "tables"}
-#: characters that mean something in Markdown
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 def write(found: Regression, folder: Path, command: Sequence[str], margin: float, description: str) -> Path:
@@ -78,11 +76,6 @@ def markdown(found: Regression, command: Sequence[str]) -> str:
     lines += ["", "| kernel | release | source | identity |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(map(plain, level)) + " |" for level in found.kernels]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])
-
-
-def plain(text: str) -> str:
-    """Text of which nothing is taken for markup."""
-    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def test_cases(found: Regression) -> list[junit.Case]:

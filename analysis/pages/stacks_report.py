@@ -11,11 +11,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import stats
-from analysis.compare.published import Runs
 from analysis.compare.stacks import DISTANCES, KERNEL, PARTS, QUANTITIES, Distance, Quantity, Sender, Stacks
 from analysis.compare.stacks_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, page_folder, templates
+from analysis.read.parts import Runs
 
 _FILES = {"index.html", "stacks.md", "tables", "figures"}
 _TITLES = {"alone": "Alone", "pair": "Two flows of the same kind", "beside": "Beside one flow of the kernel's CUBIC"}

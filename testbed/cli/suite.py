@@ -45,7 +45,7 @@ from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, criteria, published, quic_flows, scenario, suite_parts, suites
 
 if TYPE_CHECKING:
-    from analysis.compare.published import Runs
+    from analysis.read.parts import Runs
 
 HELP = "run a list of scenarios: all, studies, an evaluation suite"
 GROUP = "Run experiments"
@@ -465,7 +465,7 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part
 
 def _runs_of(store: Store, done: dict[str, Done], problems: dict[str, str], name: str) -> "Runs":
     """What was run of a part, for a page."""
-    from analysis.compare.published import Runs
+    from analysis.read.parts import Runs
     one = done.get(name)
     return Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
         Runs(None, (), problems.get(name, "not run"))

@@ -6,10 +6,10 @@ import pytest
 
 from analysis.compare import assessment, assessment_figure
 from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, Assessed, OfSeed
-from analysis.compare.published import Runs
 from analysis.compare.run_lists import PairingKey
 from analysis.pages import assessment_report
 from analysis.read.experiment import Row, read_description
+from analysis.read.parts import Runs
 from testbed.core.assessed import Criterion, CriterionTest, Threshold
 from tests.unit.analysis import fixture
 

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from analysis.compare import published, published_figure
-from analysis.compare.published import Judged, Ours, Runs, Verdict
+from analysis.compare.published import Judged, Ours, Verdict
 from analysis.pages import published_report
+from analysis.read.parts import Runs
 from testbed.core.published_cells import About, Cell, Compared
 
 SHARE = Compared("share", "goodput", "all", "goodput of | all", None, "")

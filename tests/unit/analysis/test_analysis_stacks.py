@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.compare import stacks_figure
-from analysis.compare.published import Runs
 from analysis.compare.stacks import PARTS, QUANTITIES, Sender, Stacks
 from analysis.pages import stacks_report
+from analysis.read.parts import Runs
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 

@@ -141,7 +141,7 @@ class Assessed:
         places = [{value: place for place, value in enumerate(axis.values)} for axis in experiment.axes]
         for point in sorted({row.point for row in experiment.rows},
                             key=lambda point: [place[value] for place, value in zip(places, point)]):
-            named = {axis.key: value for axis, value in zip(experiment.axes, point) if len(axis.values) > 1}
+            named = {axis.key: value for axis, value in zip(experiment.axes, point)}
             rows = {row.subject: row for row in experiment.rows if row.point == point}
             for other in others:
                 seats = _Seats(results, rows, test)

@@ -60,6 +60,11 @@ def stamped_late_us(flow: Flow, mss: np.ndarray, total_retrans: np.ndarray, paci
     return float(_AT_ONCE * (np.nanmax(mss) + _HEADER_BYTES) * 8e6 / rate_bps)
 
 
+def misbehaving(evidence: Evidence, kind: str) -> set[str]:
+    """Names of the components whose receivers misbehave in this way (traffic/greedy/misbehaving.py)."""
+    return {component.name for component in evidence.workload.components if component.receiver.get("kind") == kind}
+
+
 def cut(evidence: Evidence) -> bool:
     """True if links differ in the largest packet that they carry: senders find that out, and cut their segments."""
     return len({link.mtu_bytes for link in evidence.network.links}) > 1

@@ -3,17 +3,18 @@
 delay packets at random did delay some.
 
 UDP flows have the one-way delay of each packet that arrived, of TCP connections there is the shortest round trip that
-their senders saw. Queues only add to both.
+their senders saw, unless an optimistic receiver makes them shorter. Queues only add to both.
 """
 import math
 from collections.abc import Iterator, Sequence
 
 from testbed.checks import Evidence, Finding
-from testbed.checks._flows import stamped_late_us
+from testbed.checks._flows import misbehaving, stamped_late_us
 from testbed.checks._sockets import ends_of
 from testbed.core.guest_files import DatagramCounts
 from topologies.links import varying, wires
 from topologies.links.records import Link
+from traffic.greedy import OPTIMISTIC
 
 NEEDS = ("kernel",)
 
@@ -44,7 +45,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 wrong += 1
                 yield Finding("invalid", f"flow {flow.flow}: {problem}")
     shortest, stamped_us = _shortest_rtts(evidence)
-    for flow in (flow for flow in evidence.flows if flow.flow in shortest):
+    deceived = misbehaving(evidence, OPTIMISTIC)
+    for flow in (flow for flow in evidence.flows if flow.flow in shortest and flow.component not in deceived):
         hops = [links[name] for name in (*flow.hops, *flow.hops_back)]
         least_us = _least_us(hops, _LEAST_FRAME_BYTES)
         if shortest[flow.flow] < least_us - _STAMP_US - _CLOCK_US - stamped_us[flow.flow]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from testbed.checks import Evidence, Finding
-from testbed.checks._flows import SOCKET, cut, greedy, single
+from testbed.checks._flows import SOCKET, cut, greedy, misbehaving, single
 from testbed.checks._measured import of_links
 from testbed.checks._stacks import came_twice, total
 from testbed.core import grouping
 from testbed.core.guest_files import Snmp
+from traffic.greedy import OPTIMISTIC
 from traffic.workload.records import Flow
 
 if TYPE_CHECKING:
@@ -118,9 +119,10 @@ def _counted(reading: str, sockets: _Sockets, tcp: Sequence[Flow], record: Snmp,
 
 def _lost(reading: str, sockets: _Sockets, tcp: Sequence[Flow], record: Snmp, evidence: Evidence) -> Iterator[str]:
     """What was lost was sent again, or is not acknowledged yet; what was sent again was lost, or arrived twice, or is
-    still under way. Connections that end leave segments for which nobody is there any more: they are not judged."""
+    still under way. Connections that end leave segments for which nobody is there any more: they are not judged, nor
+    is what receivers conceal."""
     at_us, place = _when(reading, record, evidence), record.readings.index(reading)
-    if evidence.clock != "virtual" or evidence.network.cells or cut(evidence):
+    if evidence.clock != "virtual" or evidence.network.cells or cut(evidence) or misbehaving(evidence, OPTIMISTIC):
         return
     if len(single(evidence)) < len(tcp) or any(flow.stop_us < at_us or flow.bytes is not None for flow in tcp):
         return

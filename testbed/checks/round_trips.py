@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
-from testbed.checks._flows import by_end, established, greedy, sack, single, stamped_late_us
+from testbed.checks._flows import by_end, established, greedy, misbehaving, sack, single, stamped_late_us
 from testbed.checks._measured import Columns, of_links
 from testbed.checks._ranges import Sojourns
 from testbed.core import ip
@@ -20,6 +20,7 @@ from topologies import queues
 from topologies.links import varying, wires
 from topologies.links.records import Link
 from topologies.wireless import airways
+from traffic.greedy import OPTIMISTIC
 from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
@@ -66,11 +67,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     of_end, sojourns = by_end(samples, flows), Sojourns(evidence)
     most_us, mean_us = _edges_us(flows, of_end, sojourns, evidence), _edges_mean_us(sojourns, evidence)
     judged = 0
+    deceived = misbehaving(evidence, OPTIMISTIC)
     for flow in flows:
         of = of_end.get((flow.flow, "sender"))
         names = (*flow.hops, *flow.hops_back)
         if of is None or airways.senders(evidence.network, flow) or any(name not in links for name in names):
             continue                            # over the air nobody knows
+        if flow.component in deceived:
+            continue                            # what has not arrived is acknowledged
         edge_us = sum(most_us.get(name, 0.0) for name in names), sum(mean_us.get(name, 0.0) for name in names)
         copying = [name for name in names if links[name].duplicate_percent]
         for level, problem in _flow(flow, of, [links[name] for name in names], edge_us, sojourns, evidence):

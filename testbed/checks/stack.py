@@ -6,8 +6,10 @@ They count for whole namespaces, over the whole run: no connection, however shor
 from collections.abc import Iterator, Mapping
 
 from testbed.checks import Evidence, Finding
+from testbed.checks._flows import misbehaving
 from testbed.core.guest_files import NodeCounters
 from topologies.links import wires
+from traffic.greedy import DIVIDED
 
 NEEDS = ("snmp.json",)
 
@@ -86,7 +88,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     reordered = sum(totals.get(name, 0) for name in _REORDERING)
     overtaking = [link.name for link in evidence.network.links if wires.reorders(link)]
-    if not overtaking and reordered > max(_REORDERED * sent, _REORDERED_FEW) + totals.get(
+    # an acknowledgement of a part of a segment moves the sender's left edge into it; when the rest is acknowledged, the
+    # segment begins before that edge, which tcp_clean_rtx_queue() takes for reordering
+    divided = misbehaving(evidence, DIVIDED)
+    if not overtaking and not divided and reordered > max(_REORDERED * sent, _REORDERED_FEW) + totals.get(
             "TcpExtTCPDSACKRecvSegs", 0):
         bad += 1
         yield Finding("suspect", f"senders saw {reordered} of {sent} segments overtake others, which no link here lets "

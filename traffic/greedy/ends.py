@@ -20,6 +20,12 @@ if TYPE_CHECKING:
         bytes: int
         gap_ns: int
 
+    class Misbehaviour(TypedDict):
+        """What the receiver does (misbehaving.py)."""
+        kind: str
+        parts: NotRequired[int]
+        ahead: NotRequired[int]
+
     class Numbered(TypedDict):
         """What every end of a flow knows."""
         flow: int
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
         bursts_us: list[tuple[int, int]]
         pace: Pace
         phases: list[tuple[int, int, int | None, int]]
+        receiver: Misbehaviour
 
     class Job(TypedDict):
         """The orders of a program."""

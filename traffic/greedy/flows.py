@@ -9,12 +9,12 @@ stop_us, cca}], "duration_us", "ring"}; a flow may have `bytes` (to send exactly
 with time stamps) and `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start`
 and `bursts_us` [[from, to], ...]: it sends then only, over the same connection; `pace` {bytes, gap_ns}: so much at
 a time, at instants so far apart; `phases` [[from_us, to_us, bytes, gap_ns], ...]: then only, at such a pace or, without
-bytes, all it can. `cca` is null where the host's default is right. `options` [[name, level, number,
-value], ...] are set before the SYN. With "wakeup_cost_us" every read and write that returns costs that much time before
-the program goes on.
+bytes, all it can; and at the receiver `receiver` {kind, parts or ahead}: how it misbehaves (misbehaving.py). `cca` is
+null where the host's default is right. `options` [[name, level, number, value], ...] are set before the SYN. With
+"wakeup_cost_us" every read and write that returns costs that much time before the program goes on.
 With "ring" one io_uring drives all ends (orders.py decides that); without, and where the kernel has none, each end has
 a thread, as it has in a program of several nodes: a socket stays in the namespace in which its thread made it.
-Only threads know flows that rest or have a pace, and what a wake-up costs.
+Only threads know flows that rest, have a pace or a receiver that misbehaves, and what a wake-up costs.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
@@ -26,7 +26,7 @@ import sys
 from functools import partial
 
 from traffic import program
-from traffic.greedy import ends
+from traffic.greedy import ends, misbehaving
 from traffic.io.payload import Pattern
 from traffic.io.sockets import raise_descriptor_limit
 
@@ -76,7 +76,8 @@ def _listen(host: program.Host, flow: ends.Order) -> socket.socket:
     """The listener of a flow, in its host's namespace."""
     try:
         host.enter()
-        return ends.listen(flow)
+        listener = ends.listen(flow)
+        return misbehaving.listen(listener, flow) if "receiver" in flow else listener
     except OSError as problem:
         sys.exit(f"{host.name(ends.name(flow, 'receive'))}: {problem.strerror}")
 

@@ -14,15 +14,18 @@ _FEW = 8
 
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
                     more: Mapping[int, Mapping[str, object]],
-                    of_both: Mapping[str, object] | None = None) -> list[Program]:
-    """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
+                    of_both: Mapping[str, object] | None = None,
+                    misbehaves: Mapping[str, object] | None = None) -> list[Program]:
+    """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs; misbehaves: how their receivers do."""
     rests = any(name in one for one in more.values() for name in ("bursts_us", "pace", "phases"))
     programs = []
-    of_receivers = {flow.flow: {"peer": flow.src, "start_us": flow.start_us, "stop_us": flow.stop_us} for flow in flows}
+    of_receivers: dict[int, dict[str, object]] = {flow.flow: {
+        "peer": flow.src, "start_us": flow.start_us, "stop_us": flow.stop_us,
+        **({"receiver": misbehaves} if misbehaves else {})} for flow in flows}
     for node, job in sorted(tcp_jobs(flows, more, of_both, of_receivers).items()):
         wakeup_cost_us = routes.wakeup_cost_us(context.network, node)
         ends = len(job["send"]) + len(job["receive"])
-        ring = not rests and not wakeup_cost_us and ends > _FEW
+        ring = not rests and not wakeup_cost_us and not misbehaves and ends > _FEW
         made = program(component, node, {**job, "ring": ring, "duration_us": context.duration_us,
                                          "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context)
         # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose

@@ -14,6 +14,8 @@
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
     segment: 1000 B             sockets only: payload of a full segment (default: what the path's MTU holds)
     window: 20                  sockets only: most segments in flight, by the receiver's window (default: no limit)
+    receiver: {kind: divided, parts: 8}     sockets only: it misbehaves (misbehaving.py): it acknowledges each segment
+                                in so many parts, or with {kind: optimistic, ahead: 10} what has not arrived
 """
 import dataclasses
 import os
@@ -28,6 +30,7 @@ from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
 from topologies.links.records import Network
+from traffic.greedy import DIVIDED, OPTIMISTIC
 from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
 from traffic.workload import records, routes
@@ -52,6 +55,23 @@ _LEAST_WINDOW_BYTES = 2304
 
 
 @dataclasses.dataclass(frozen=True)
+class Divided:
+    """A receiver that acknowledges each segment in so many parts; 1: each at once, and whole."""
+    kind: str = fields.word()
+    parts: int = fields.count(least=1, most=100)
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimistic:
+    """A receiver that acknowledges all up to what arrived last, and so many segments more."""
+    kind: str = fields.word()
+    ahead: int = fields.count(default=0, most=10_000)
+
+
+RECEIVERS: dict[str, type[Divided | Optimistic]] = {DIVIDED: Divided, OPTIMISTIC: Optimistic}
+
+
+@dataclasses.dataclass(frozen=True)
 class Section:
     """The fields of a greedy component."""
     paths: tuple[str, ...] = routes.paths_field()
@@ -65,12 +85,15 @@ class Section:
     bytes_bytes: int | None = fields.size(default=None, least=1)
     segment_bytes: int | None = fields.size(default=None, least=100, most=MOST_SEGMENT_BYTES)
     window: int | None = fields.count(default=None, least=2, most=100_000)
+    receiver: Divided | Optimistic | None = fields.tagged(RECEIVERS, default=None)
 
     def __post_init__(self) -> None:
         for name, tool in (("preload", "iperf3"), *((name, "sockets") for name in (
-                "sequence_start", "bytes_bytes", "segment_bytes", "window"))):
+                "sequence_start", "bytes_bytes", "segment_bytes", "window", "receiver"))):
             if getattr(self, name) is not None and self.tool != tool:
                 raise FieldError(fields.plain(name), f"only with tool: {tool}")
+        if self.receiver is not None and self.bytes_bytes is not None:
+            raise FieldError("receiver", "not together with bytes: it closes when the sender does")
         if self.sequence_start == 1:
             raise FieldError("sequence_start", "1 is not possible: the SYN would have number 0, with which Linux "
                                                "chooses one")
@@ -164,12 +187,15 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    description = {"tool": section.tool, **{name: getattr(section, name) for name in ("segment_bytes", "window")
-                                            if getattr(section, name) is not None}}
+    description: dict[str, object] = {"tool": section.tool, **{
+        name: getattr(section, name) for name in ("segment_bytes", "window") if getattr(section, name) is not None}}
+    misbehaves = None if section.receiver is None else fields.encode(section.receiver)
+    if misbehaves:
+        description["receiver"] = misbehaves
     if section.tool == "sockets":
         more = {} if section.sequence_start is None else {"sequence_start": section.sequence_start}
         return Prepared(socket_programs(component, flows, context, {flow.flow: more for flow in flows},
-                                        section.limits(context.network)), description)
+                                        section.limits(context.network), misbehaves), description)
     _require_iperf3()
     preload = _compile(context.work_dir) if section.preload is not False else None
     jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows})

@@ -14,7 +14,7 @@ import sys
 import threading
 
 from traffic import program
-from traffic.greedy import ends
+from traffic.greedy import ends, misbehaving
 from traffic.io.clock import now_ns, sleep_ns
 from traffic.io.payload import LONGEST_BYTES, Pattern, phase
 
@@ -79,8 +79,8 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     of_receivers = [end for end in all_ends if end.role == "receive"]
     size = ends.buffer_bytes(len(of_receivers))
     memory = ends.buffers(len(of_receivers), size)
-    receivers = [(end, _thread(end, _receive, listener, end, counts, pattern,
-                               memoryview(memory)[number * size:(number + 1) * size]))
+    receivers = [(end, _thread(end, misbehaving.receive if "receiver" in end.flow else _receive, listener, end, counts,
+                               pattern, memoryview(memory)[number * size:(number + 1) * size]))
                  for number, (listener, end) in enumerate(zip(listeners, of_receivers))]
     threads = [thread for _, thread in receivers]
     threads += [_thread(end, _send, end, t0_ns, counts, pattern) for end in all_ends if end.role == "send"]

@@ -90,10 +90,11 @@ class Component(Record):
     packet_bytes: int | None = None
     packets_per_s: int | None = None
     bursts: int | None = None
-    # of greedy flows: the limit of the window in segments
+    # of greedy flows: the limit of the window in segments; how the receivers misbehave: {kind, parts or ahead}
     tool: str | None = None
     segment_bytes: int | None = None
     window: int | None = None
+    receiver: Mapping[str, int | str] = {}
     # of programs: {end: files that it leaves}
     keep: Mapping[str, Sequence[str]] = {}
     # of QUIC flows: stack and congestion control; time between two rows of quic_info; of what its qlog has round trips

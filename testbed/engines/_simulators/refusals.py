@@ -26,6 +26,8 @@ def of_traffic(scenario_components: Sequence[Section], engine: str) -> Iterator[
         if component["kind"] not in kinds:
             yield FieldError(f"{place}.kind", f"engine {engine} cannot send traffic of kind {component['kind']}; it "
                                               f"has: {', '.join(kinds)}")
+        if component.get("receiver"):
+            yield FieldError(f"{place}.receiver", f"engine {engine} has no receivers that misbehave")
         if component.get("ecn", "not_ect") != "not_ect":
             yield FieldError(f"{place}.ecn", f"engine {engine} sends datagrams without ECN; not_ect expected")
         if str(component["kind"]).startswith("tmix") and component.get("windows", "off") != "off":

@@ -210,3 +210,12 @@ def test_an_unfinished_seed_is_counted_and_runs_are_listed(tmp_path):
     assert len(runs) == 12 and list(runs.verdict).count("failed") == 1
     assert all(len(digest) == 64 for digest in runs.raw_sha256[runs.verdict == "valid"])
     assert "n = 5 of 6" in page.read_text(encoding="utf-8")
+
+
+def test_the_only_point_of_a_sweep_is_named(tmp_path):
+    """A short version has one of the points of the full one: which is to be said."""
+    folder = fixture.write_experiment(tmp_path / "exp", ccas=("cubic", "reno"), seeds=range(1, 6), points=[{"buffer": "8"}],
+                                      shapes=dict.fromkeys(("cubic", "reno"), fixture.Shape(noise=0.1)))
+    ids = [run.id for run in read_description(folder).runs]
+    finding, = Assessed(criterion(), "cubic", ["reno"], Runs(folder, ids, "")).findings
+    assert finding.point == {"buffer": "8"} and ", buffer 8: " in assessment.say(finding)

@@ -40,6 +40,7 @@ from testbed.core import fields, guesses, progress
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.core.units import show_duration
+from testbed.engines._features import LinuxEngine
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, criteria, published, quic_flows, scenario, suite_parts, suites
@@ -141,6 +142,7 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         chosen = _fitting(chosen, ccas.parse(",".join([arguments.cca, *suite.against])), arguments.version)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
+    chosen = _of_kernel(chosen, suite, arguments)
     if suite.criteria:
         _check_usable(chosen, arguments)
     subjects = _subjects(suite, arguments)
@@ -316,6 +318,24 @@ def _fitting(parts: Sequence[suite_parts.Part], subjects: Sequence[ccas.Subject]
                 f"{key}={value}" for key, value in asked.set.items()])
             part = part.of_programs(quic_flows.refusal(loaded, programs[0]))
         found.append(part)
+    return found
+
+
+def _of_kernel(parts: Sequence[suite_parts.Part], suite: suites.Suite, arguments: argparse.Namespace) \
+        -> list[suite_parts.Part]:
+    """The parts, without the criteria for which the kernel lacks something; for a list no kernel is built."""
+    if not any(isinstance(part, criteria.Criterion) and part.needs for part in parts):
+        return list(parts)
+    engine = _kernels.levels(_series.parsed(["run", suite.name, *_engine_words(arguments)]))[0].engine
+    if arguments.verb == "list" and not _runs.is_ready(engine, []):
+        return list(parts)
+    if arguments.verb == "run":
+        _runs.make_engine_ready(engine, [])
+    found: list[suite_parts.Part] = []
+    for part in parts:
+        lacks = isinstance(engine, LinuxEngine) and isinstance(part, criteria.Criterion) and part.needs \
+            and engine.lacks_feature(part.needs)
+        found.append(part.left_out(lacks) if lacks and isinstance(part, criteria.Criterion) else part)
     return found
 
 

@@ -41,9 +41,12 @@ class LinuxEngine(EngineBase):
 
     def lacks(self, network: Network, ecn: int) -> str:
         """The first thing of a resolved scenario that this kernel does not have, in words; '' if it has all."""
-        for feature in features_needed(network, ecn):
-            if not self.has(feature):
-                what, (major, minor) = FEATURES[feature]
-                return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
-                        + ", such as --kernel newest" * any(option.name == "kernel" for option in self.OPTIONS))
-        return ""
+        return next(filter(None, map(self.lacks_feature, features_needed(network, ecn))), "")
+
+    def lacks_feature(self, name: str) -> str:
+        """That this kernel does not have one of FEATURES, in words; '' if it has."""
+        if self.has(name):
+            return ""
+        what, (major, minor) = FEATURES[name]
+        return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
+                + ", such as --kernel newest" * any(option.name == "kernel" for option in self.OPTIONS))

@@ -8,6 +8,7 @@ A suite names their folder (`criteria: rfc9743`) and has their thresholds. A fil
     level: SHOULD                       its word of RFC 2119 in capitals, if it has one
     asks: what the section asks, in own words
     pairs: yes                          the candidate runs beside each reference, in both seats; else alone
+    needs: dualpi2                      what not every kernel has; not run with one that lacks it
     tests: [{name: delay, label: ..., metric: queueing_delay_mean, scope: right_to_left, of: value, better: lower}]
 
 or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm, share or beside
@@ -66,12 +67,15 @@ class Criterion(Part):
     level: str = fields.word(default="", choices=_LEVELS)
     asks: str = sentence()
     pairs: str = _yes_or_no()
+    needs: str = fields.word(default="", choices=("accecn", "dualpi2"))
     tests: tuple[CriterionTest, ...] = fields.listing(fields.section(CriterionTest), default=(), most=MOST_PARTS)
     against: tuple[str, ...] = ()
     thresholds: Mapping[str, Threshold] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.needs and not self.scenario:
+            raise FieldError("needs", "there is no scenario that does")
         for name in ("title", "section"):
             if not getattr(self, name):
                 raise FieldError(name, "is missing")
@@ -107,8 +111,7 @@ class Criterion(Part):
         if not tests:
             why_not = why_not or f"{others[0].metric} is not known to be the same for a program"
         if why_not:
-            return dataclasses.replace(self, scenario="", choices={}, sweep={}, set={}, quick=QuickPart(), tests=(),
-                                       not_run=why_not)
+            return self.left_out(why_not)
         more = [Deviation(what=one.label, why=f"not tested: {one.metric} is not known to be the same for a program")
                 for one in others]
         if any(test.metric in assessed.OF_PROGRAMS.values() for test in tests):
@@ -118,6 +121,11 @@ class Criterion(Part):
             self.quick, set={**self.quick.set, **_PROBES})
         return dataclasses.replace(self, tests=tuple(tests), set={**self.set, **_PROBES}, quick=quick,
                                    deviations=(*self.deviations, *more))
+
+    def left_out(self, why: str) -> "Criterion":
+        """As one that is not run, and says why."""
+        return dataclasses.replace(self, scenario="", choices={}, sweep={}, set={}, quick=QuickPart(), tests=(),
+                                   needs="", not_run=why)
 
     def _threshold(self, test: CriterionTest) -> assessed.Threshold:
         found = self.thresholds[f"{self.name}.{test.name}"]

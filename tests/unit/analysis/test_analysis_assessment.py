@@ -214,7 +214,8 @@ def test_an_unfinished_seed_is_counted_and_runs_are_listed(tmp_path):
 
 def test_the_only_point_of_a_sweep_is_named(tmp_path):
     """A short version has one of the points of the full one: which is to be said."""
-    folder = fixture.write_experiment(tmp_path / "exp", ccas=("cubic", "reno"), seeds=range(1, 6), points=[{"buffer": "8"}],
+    folder = fixture.write_experiment(tmp_path / "exp", ccas=("cubic", "reno"), seeds=range(1, 6),
+                                      points=[{"buffer": "8"}],
                                       shapes=dict.fromkeys(("cubic", "reno"), fixture.Shape(noise=0.1)))
     ids = [run.id for run in read_description(folder).runs]
     finding, = Assessed(criterion(), "cubic", ["reno"], Runs(folder, ids, "")).findings

@@ -77,6 +77,8 @@ CASES = [
      "small.yaml:12: traffic.tmix.windows: engine ns3 does not limit the receive windows of connections; off expected"),
     ("ns2", {"traffic": "{kind: tmix, target: right_to_left, load: 30 %, windows: vector}"},
      "small.yaml:12: traffic.windows: engine ns2 does not limit"),
+    ("ns3", {"traffic": "{kind: greedy, tool: sockets, receiver: {kind: optimistic}}"},
+     "small.yaml:12: traffic.receiver: engine ns3 has no receivers that misbehave"),
     ("ns3", {"more": "hosts:\n  jitter: 1 ms\n"},
      "small.yaml:15: hosts.jitter: engine ns3 cannot set it; it has: ecn, "),
     ("ns2", {"more": "hosts:\n  initial_ssthresh: {n1: 10}\n"},

@@ -125,6 +125,13 @@ def test_duplicate_acks_without_sack_are_no_proof_of_reordering(findings, files,
     assert {found for found, _ in findings("stack", files)} == {level}
 
 
+def test_senders_take_parts_of_segments_for_reordering(findings, files):
+    files["snmp.json"]["nodes"]["n2"]["TcpExtTCPTSReorder"] = [0, 900, 900]
+    for kind, level in (("divided", "ok"), ("optimistic", "suspect")):
+        files["workload.json"]["components"][0]["receiver"] = {"kind": kind}
+        assert {found for found, _ in findings("stack", files)} == {level}
+
+
 def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
     drained = files["counters.json"]["drained"]
     drained["n1_to_r1"].update(wire_delivered_packets=74_950, wire_dropped_packets=50)

@@ -120,3 +120,16 @@ def test_a_timer_sends_again_before_a_paced_segments_stamp(findings, files, cca,
             link["queue"] = queue
             link.pop("queue_traits", None)
     assert findings("delays", files)[0][0] == level
+
+
+@pytest.mark.parametrize("check, spoil", [
+    ("delays", bad_senders.sender("min_rtt_us", 0.1)), ("round_trips", bad_senders.sender("srtt_us", 0.95)),
+    ("retransmissions", spoils.both(bad_senders.sender("total_retrans", 0), bad_senders.node(
+        "n2", "TcpRetransSegs", [0, 0, 0])))])
+def test_what_an_optimistic_receiver_has_its_sender_believe(findings, files, check, spoil):
+    """A round trip that is too short, and that nothing was lost."""
+    spoil(files)
+    assert "invalid" in {level for level, _ in findings(check, files)}
+    for one in files["workload.json"]["components"]:
+        one["receiver"] = {"kind": "optimistic", "ahead": 0}
+    assert "invalid" not in {level for level, _ in findings(check, files)}

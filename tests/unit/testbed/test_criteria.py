@@ -65,6 +65,26 @@ def test_a_suite_may_name_the_candidate_and_the_kernel(capsys, tmp_path, monkeyp
         assert line.count("--kernel") == 1 and f"--kernel {kernel} " in line
 
 
+def test_what_the_kernel_lacks_is_not_run(capsys, tmp_path, monkeypatch, written):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    words = ["assess", "--list", "--quick", "--criteria", str(written(
+        criterion=CRITERION.replace("pairs:", "needs: dualpi2\npairs:")))]
+    # as long as no kernel is there, nobody knows
+    monkeypatch.setattr("testbed.cli._runs.is_ready", lambda engine, scenarios: False)
+    assert cli.main(words) == 0 and "not run" not in capsys.readouterr().out
+    monkeypatch.setattr("testbed.cli._runs.is_ready", lambda engine, scenarios: True)
+    monkeypatch.setattr("testbed.engines.uml.Engine.has", lambda engine, feature: False)
+    monkeypatch.setattr("testbed.engines.uml.Engine.kernel_release", lambda engine: "6.12.1")
+    assert cli.main(words) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.endswith("(not run: a queue of kind dualpi2 is not in this kernel, 6.12.1: Linux has it from 6.17 on, "
+                         "such as --kernel newest)")
+    monkeypatch.setattr("testbed.engines.uml.Engine.has", lambda engine, feature: True)
+    assert cli.main(words) == 0 and "not run" not in capsys.readouterr().out
+    with pytest.raises(ScenarioError, match="needs: there is no scenario that does"):
+        suites.read(written(criterion="title: T\nsection: 5\nasks: a\nneeds: dualpi2\nnot_run: why\n"))
+
+
 def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, written):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
     assert cli.main(["assess", "--list", "--quick", "--criteria", str(written())]) == 0

@@ -40,8 +40,8 @@ class Receiving:
     def segment(self, position, size=0, flags=ACK, options=STAMPS, port=PEER_PORT, content=None):
         place = (phase(3) + max(position, 0)) % PERIOD
         data = bytes(PATTERN.view[place:place + size]) if content is None else content
-        header = struct.pack("!HHIIBBHHH", port, PORT, (ISN + 1 + position) % 2**32, 1, (20 + len(options)) // 4 << 4, flags,
-                             100, 0, 0)
+        header = struct.pack("!HHIIBBHHH", port, PORT, (ISN + 1 + position) % 2**32, 1, (20 + len(options)) // 4 << 4,
+                             flags, 100, 0, 0)
         memory = bytearray(bytes(20) + header + options + data)
         before = len(self.raw.sent)
         self.receiver.take(memory, 20, len(memory), ctypes.addressof(ctypes.c_char.from_buffer(memory)))

@@ -28,7 +28,8 @@ def prepare(context, monkeypatch):
     {"stop_us": 4_000_000, "stop_within_us": 6_000_000},
     {"preload": False}, {"tool": "sockets"}, {"tool": "sockets", "sequence_start": 0, "bytes_bytes": 200_000},
     {"tool": "sockets", "sequence_start": 2**32 - 1}, {"tool": "sockets", "segment_bytes": 100, "window": 24},
-    {"tool": "sockets", "window": 2},
+    {"tool": "sockets", "window": 2}, {"tool": "sockets", "receiver": {"kind": "divided", "parts": 1}},
+    {"tool": "sockets", "receiver": {"kind": "optimistic"}, "window": 64},
     {"tool": "sockets", "flows": 10_000, "paths": ["n3->n1", "n4->n1", "n3->n2", "n4->n2", "n3->n1"]}])
 def test_sections(network, changes):
     traffic.validate([{**IPERF3, **changes}], network, TIMING)
@@ -57,6 +58,12 @@ def test_sections(network, changes):
     ("bytes", {"tool": "sockets", "bytes_bytes": 0}, "at least 1 B"),
     ("segment", {"segment_bytes": 1000}, "only with tool: sockets"),
     ("window", {"window": 20}, "only with tool: sockets"),
+    ("receiver", {"receiver": {"kind": "optimistic"}}, "only with tool: sockets"),
+    ("receiver", {"tool": "sockets", "bytes_bytes": 5, "receiver": {"kind": "optimistic"}}, "not together with bytes"),
+    ("receiver.kind", {"tool": "sockets", "receiver": {"kind": "deaf"}}, "one of divided, optimistic"),
+    ("receiver.parts", {"tool": "sockets", "receiver": {"kind": "divided", "parts": 0}}, "at least 1"),
+    ("receiver.parts", {"tool": "sockets", "receiver": {"kind": "divided"}}, "is missing"),
+    ("receiver.ahead", {"tool": "sockets", "receiver": {"kind": "optimistic", "ahead": -1}}, "at least 0"),
     ("segment", {"tool": "sockets", "segment_bytes": 99}, "at least 100 B"),
     ("segment", {"tool": "sockets", "segment_bytes": 1449}, "at most 1448 B"),
     ("segment", {"tool": "sockets", "segment": 1000}, "unit such as"),
@@ -150,6 +157,16 @@ def test_both_ends_are_told_of_segments_and_windows(prepare, jobs):
     assert [(order["maxseg"], order.get("window_bytes")) for order in (*receiver["receive"], *sender["send"])] == [
         (1012, 20_000)] * 2
     assert "window" not in prepare(SOCKETS)["components"][0]
+
+
+def test_only_the_receiver_is_told_how_it_misbehaves(prepare, jobs):
+    """With a thread for each end: a ring reads what the kernel has acknowledged."""
+    workload = prepare({**SOCKETS, "flows": 9, "receiver": {"kind": "optimistic", "ahead": 3}})
+    receiver = {"kind": "optimistic", "ahead": 3}
+    assert workload["components"][0]["receiver"] == receiver
+    (_, _, receiving), (_, _, sending) = jobs(workload)
+    assert not receiving["ring"] and all(order["receiver"] == receiver for order in receiving["receive"])
+    assert not any("receiver" in order for order in sending["send"])
 
 
 def starts(prepare, **changes):

@@ -6,6 +6,8 @@ import yaml
 from analysis.packets import captures
 from testbed import PROJECT_DIR
 
+END_US = 4_000_000
+
 
 @pytest.fixture(scope="module")
 def run(run_scenario):
@@ -21,6 +23,8 @@ def exchange(run, component):
     flow, = (one for one in run.json("raw/workload.json")["flows"] if one["component"] == component)
     first, top, data, answers = None, 0, [], []
     for one in captures.segments(run.folder / f"raw/capture-{flow['receiver']}-eth0.pcap.gz"):
+        if one.t_us >= END_US:
+            break                               # the program has gone, and the kernel resets the connection
         if one.syn:
             first = one.seq + 1 if one.src.startswith(f"{flow['src']}:") else first
         elif one.src.startswith(f"{flow['src']}:"):
@@ -36,11 +40,12 @@ def exchange(run, component):
 def test_each_segment_in_order_is_acknowledged_in_four_parts(run):
     data, answers = exchange(run, "divides")
     acknowledged = [position for _, position, _ in answers]
-    assert acknowledged == sorted(acknowledged) and len(data) > 500
-    for number in range(1, 100):                # before anything is lost
+    assert acknowledged == sorted(acknowledged) and len(data) > 200
+    for number in range(1, 30):                # before anything is lost
         t_us, begin, end = data[number]
         assert end - begin == 1448
-        assert [position for at_us, position, _ in answers if at_us == t_us] == [
+        # one behind the other at 1 Gbit/s
+        assert [position for at_us, position, _ in answers if 0 <= at_us - t_us < 10] == [
             begin + 362, begin + 724, begin + 1086, begin + 1448]
     # all that was sent came, and its end, too
     assert max(acknowledged) == max(end for _, _, end in data) + 1

@@ -21,7 +21,7 @@ from testbed.scenario.scenario import Resolved, Scenario
 from testbed.scenario.sections import Section
 
 #: how greedy flows may be that QUIC programs cannot be
-_GREEDY_ONLY = ("stagger_us", "stop_within_us", "sequence_start", "segment_bytes", "window", "draws")
+_GREEDY_ONLY = ("stagger_us", "stop_within_us", "sequence_start", "segment_bytes", "window", "receiver", "draws")
 _SAME = ("start_us", "stop_us", "start_within_us", "bytes_bytes")
 
 

@@ -23,6 +23,7 @@ from analysis.read.experiment import Row
 from analysis.read.parts import Runs, opened
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
+from testbed.core.quic_sender import QuicSender
 
 KERNEL, REFERENCE = "kernel", "cubic"
 #: algorithms that are one in all stacks
@@ -65,25 +66,10 @@ DISTANCES = tuple(one for one in QUANTITIES if (one.pattern, one.name) in (
     ("alone", "delay"), ("pair", "jain"), ("beside", "rate")))
 
 
-class Sender(NamedTuple):
-    """A stack and its congestion control."""
-
-    stack: str
-    control: str
-
-    @classmethod
-    def of(cls, text: str) -> Sender:
-        stack, _, control = text.partition(":")
-        return cls(stack, control)
-
-    def __str__(self) -> str:
-        return f"{self.stack}:{self.control}"
-
-
 class Distance(NamedTuple):
     """A stack's quantity beside that of the kernel's Reno or CUBIC, and what may be said of it."""
 
-    sender: Sender
+    sender: QuicSender
     quantity: Quantity
     compared: stats.Comparison
     decision: stats.Decision
@@ -106,35 +92,35 @@ class Stacks:
             f"{name}: {results}" for name, results in self._results.items() if isinstance(results, AnalysisError)]
 
     @cached_property
-    def senders(self) -> list[Sender]:
+    def senders(self) -> list[QuicSender]:
         """All of which there is a run, the kernel's first, then by congestion control."""
         found = {sender for pattern in PARTS for sender in self._rows(pattern)}
         return sorted(found, key=lambda one: (one.stack != KERNEL, one.control, one.stack))
 
-    def _rows(self, pattern: str) -> dict[Sender, tuple[Results, Row]]:
+    def _rows(self, pattern: str) -> dict[QuicSender, tuple[Results, Row]]:
         """AnalysisError if a sender has two rows, as in a sweep over buffers."""
-        found: dict[Sender, tuple[Results, Row]] = {}
+        found: dict[QuicSender, tuple[Results, Row]] = {}
         for name in PARTS[pattern]:
             results = self._results.get(name)
             if isinstance(results, Results):
                 axes = [axis.key for axis in results.experiment.axes]
                 for row in results.experiment.rows:
-                    sender = Sender.of(row.point[axes.index(_AXIS)]) if _AXIS in axes else \
-                        Sender(KERNEL, row.subject.partition("+")[0])
+                    sender = QuicSender.of(row.point[axes.index(_AXIS)]) if _AXIS in axes else \
+                        QuicSender(KERNEL, row.subject.partition("+")[0])
                     if sender in found:
                         raise AnalysisError(f"{name}: {sender} has two rows; the page shows one for each sender")
                     found[sender] = results, row
         return found
 
     @cached_property
-    def _by_pattern(self) -> dict[str, dict[Sender, tuple[Results, Row]]]:
+    def _by_pattern(self) -> dict[str, dict[QuicSender, tuple[Results, Row]]]:
         found = {pattern: self._rows(pattern) for pattern in PARTS}
-        reference = Sender(KERNEL, REFERENCE)
+        reference = QuicSender(KERNEL, REFERENCE)
         if reference in found["pair"]:              # CUBIC beside CUBIC is a pair
             found["beside"].setdefault(reference, found["pair"][reference])
         return found
 
-    def values(self, sender: Sender, quantity: Quantity) -> list[float]:
+    def values(self, sender: QuicSender, quantity: Quantity) -> list[float]:
         """One of each seed; [] where nothing was measured."""
         known = self._by_pattern[quantity.pattern].get(sender)
         if known is None:
@@ -159,13 +145,13 @@ class Stacks:
     @cached_property
     def _beside_itself(self) -> float | None:
         """CUBIC's mean rate beside CUBIC, of both seats."""
-        known = self._by_pattern["pair"].get(Sender(KERNEL, REFERENCE))
+        known = self._by_pattern["pair"].get(QuicSender(KERNEL, REFERENCE))
         if known is None:
             return None
         rates = [rate for number in (1, 2) for rate in known[0].sample(known[1], _RATE, f"flow_{number}")]
         return statistics.fmean(rates) if rates else None
 
-    def summary(self, sender: Sender, quantity: Quantity) -> stats.Summary | None:
+    def summary(self, sender: QuicSender, quantity: Quantity) -> stats.Summary | None:
         """Mean and interval; None where nothing was measured."""
         values = self.values(sender, quantity)
         if not values:
@@ -186,8 +172,8 @@ class Stacks:
         return [Distance(sender, quantity, one, decision) for (sender, quantity, one), decision in zip(
             known, stats.decide([one for *_, one in known]))]
 
-    def _compared(self, sender: Sender, quantity: Quantity) -> stats.Comparison | None:
-        values, reference = self.values(sender, quantity), self.values(Sender(KERNEL, sender.control), quantity)
+    def _compared(self, sender: QuicSender, quantity: Quantity) -> stats.Comparison | None:
+        values, reference = self.values(sender, quantity), self.values(QuicSender(KERNEL, sender.control), quantity)
         if not values or not reference:
             return None
         ratio = quantity.ratio and min(*values, *reference) > 0

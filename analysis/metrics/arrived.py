@@ -19,6 +19,8 @@ UNITS = {"arrived_rate_l2": "Mbit/s", "arrived_packet_mean_l2": "B", "sent_rate_
 BETTER = {"jains_index_arrived": "higher"}
 MARGINS = {"jains_index_arrived": fairness.JAIN_MARGIN}
 WINDOWED = {"arrived_rate_l2", "arrived_packet_mean_l2", "sent_rate_l2", "jains_index_arrived"}
+OF_ANY_SENDER = {"arrived_rate_l2": "mean_throughput_l4", "sent_rate_l2": "mean_sending_rate_l4",
+                 "jains_index_arrived": "jains_index_whole"}
 NOT_COMPARED = ("arrived_packet_mean_l2",)
 SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
 

@@ -11,6 +11,7 @@ from analysis.read.runs import Run
 
 UNITS = {"drops": "packets", "drop_rate": "%", "drop_rate_sd": "%"}
 BETTER = {"drops": "lower", "drop_rate": "lower"}
+OF_ANY_SENDER = {"drop_rate": ""}
 WINDOWED = {"drops", "drop_rate", "drop_rate_sd"}
 SHOWN = [Shown("links", "drop_rate", "drop rate", 60)]
 

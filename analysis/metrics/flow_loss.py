@@ -19,6 +19,7 @@ from traffic.workload.records import Flow
 
 UNITS = {"flow_loss": "%"}
 BETTER = {"flow_loss": "lower"}
+OF_ANY_SENDER = {"flow_loss": ""}
 SHOWN = [Shown("flows", "flow_loss", "packets lost", 20)]
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_dropped_packets": shapes.COUNT, "wire_delivered_packets?": shapes.COUNT})

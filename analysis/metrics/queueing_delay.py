@@ -18,6 +18,7 @@ UNITS = {
 BETTER = {
     "queueing_delay_mean": "lower", "queueing_delay_p50": "lower", "queueing_delay_p95": "lower",
     "queueing_delay_p99": "lower"}
+OF_ANY_SENDER = {"queueing_delay_mean": ""}
 WINDOWED = {"queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_sd"}
 SHOWN = [Shown("links", "queueing_delay_mean", "queueing delay, mean", 40),
          Shown("links", "queueing_delay_p95", "queueing delay, p95", 50)]

@@ -18,6 +18,7 @@ SHARES_PERCENT = (60, 80, 90)
 UNITS = {"time_to_bdp_window_60": "s", "time_to_bdp_window_80": "s", "time_to_bdp_window_90": "s",
          "time_to_room_left": "s", "largest_window_change": "segments", "transient_drops": "packets"}
 CENSORED = {*(f"time_to_bdp_window_{percent}" for percent in SHARES_PERCENT), "time_to_room_left"}
+OF_ANY_SENDER = {"transient_drops": ""}
 SHOWN = [*(Shown("transients", f"time_to_bdp_window_{percent}", f"{percent} % of the BDP after", percent)
            for percent in SHARES_PERCENT),
          Shown("transients", "time_to_room_left", "window fits after", 110),

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import stats
-from analysis.compare.stacks import DISTANCES, KERNEL, PARTS, QUANTITIES, Distance, Quantity, Sender, Stacks
+from analysis.compare.stacks import DISTANCES, KERNEL, PARTS, QUANTITIES, Distance, Quantity, Stacks
 from analysis.compare.stacks_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, page_folder, templates
 from analysis.read.parts import Runs
+from testbed.core.quic_sender import QuicSender
 
 _FILES = {"index.html", "stacks.md", "tables", "figures"}
 _TITLES = {"alone": "Alone", "pair": "Two flows of the same kind", "beside": "Beside one flow of the kernel's CUBIC"}
@@ -90,7 +91,7 @@ def _cell(found: stats.Summary | None) -> str:
 
 def _distances(found: Stacks) -> Table:
     """A row for each stack: how far it is from the kernel in each quantity."""
-    of: dict[Sender, dict[Quantity, Distance]] = {}
+    of: dict[QuicSender, dict[Quantity, Distance]] = {}
     for one in found.distances:
         of.setdefault(one.sender, {})[one.quantity] = one
     rows = [(False, [str(sender), *(_distance(distances.get(quantity)) for quantity in DISTANCES)])

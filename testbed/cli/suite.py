@@ -39,6 +39,7 @@ from testbed.cli._experiment import Asked, Done
 from testbed.core import fields, guesses, progress
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
+from testbed.core.quic_sender import QuicSender
 from testbed.core.units import show_duration
 from testbed.engines._features import LinuxEngine
 from testbed.runs.plan import Plan
@@ -285,7 +286,7 @@ def _without_missing_stacks(parts: Sequence[suite_parts.Part]) -> list[suite_par
     found = []
     for part in parts:
         sweep = {axis: tuple(value for value in values if not (
-            _is_of_stacks(axis) and value.partition(":")[0] in absent)) for axis, values in part.sweep.items()}
+            _is_of_stacks(axis) and QuicSender.of(value).stack in absent)) for axis, values in part.sweep.items()}
         if not all(sweep.values()) or (sweep == part.sweep and asked[part.name] & absent):
             lacking = ", ".join(sorted(asked[part.name] & absent))
             part = dataclasses.replace(part, scenario="", sweep={}, choices={}, set={},
@@ -299,7 +300,7 @@ def _stacks(part: suite_parts.Part) -> set[str]:
     swept = {value for axis, values in part.sweep.items() if _is_of_stacks(axis) for value in values}
     if not swept and part.scenario:
         swept = {str(one["stack"]) for one in scenario.load(part.scenario).traffic if one["kind"] == "quic"}
-    return {value.partition(":")[0] for value in swept}
+    return {QuicSender.of(value).stack for value in swept}
 
 
 def _fitting(parts: Sequence[suite_parts.Part], subjects: Sequence[ccas.Subject], version: str) \

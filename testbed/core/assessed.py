@@ -9,11 +9,6 @@ VALUE, RATIO, HARM, SHARE, BESIDE = STATISTICS = ("value", "ratio", "harm", "sha
 OF_SEATS = (HARM, SHARE, BESIDE)
 #: in the metric's own unit
 IN_UNIT = (VALUE, BESIDE)
-#: {metric of the kernel's TCP: what stands in its place where the candidate is a program}
-OF_PROGRAMS = {"mean_throughput_l4": "arrived_rate_l2", "mean_sending_rate_l4": "sent_rate_l2",
-               "jains_index_whole": "jains_index_arrived"}
-#: of links, of UDP and of what the network lost: whoever sends
-OF_ALL = ("queueing_delay_mean", "drop_rate", "flow_loss", "udp_one_way_delay_p95", "udp_loss", "transient_drops")
 #: scope of a metric of a flow that has a seat: flow_1 and flow_2 of two that take turns
 SEAT = "seat"
 

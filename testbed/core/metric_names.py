@@ -2,7 +2,8 @@
 """What metrics are called and in which unit they are, without computing or importing any.
 
 Each file that computes metrics says so itself: `UNITS = {"throughput_mean": "Mbit/s", ...}`, a literal; and which of
-them are known of a part of a run, too: `WINDOWED`.
+them are known of a part of a run, too: `WINDOWED`; or of any sender, be it the kernel's TCP or a program:
+`OF_ANY_SENDER`.
 """
 from __future__ import annotations
 
@@ -22,6 +23,20 @@ OF_TWO_RUNS = ("analysis.flows.camps", "analysis.flows.slowdown")
 def windowed() -> frozenset[str]:
     """Metrics that are known of a part of a run, too: `WINDOWED = {"throughput_mean", ...}` of their files."""
     return frozenset(metric for path in _paths() for metric in cast(Iterable[str], _literal(path, "WINDOWED")))
+
+
+@functools.cache
+def of_any_sender() -> dict[str, str]:
+    """{metric: the same metric, or what stands in its place} of those that a program and the kernel's TCP both have.
+
+    Files say `OF_ANY_SENDER = {"arrived_rate_l2": "mean_throughput_l4"}`: a metric, and that of TCP in whose place it
+    stands, or "".
+    """
+    found: dict[str, str] = {}
+    for path in _paths():
+        for metric, of_tcp in cast(dict[str, str], _literal(path, "OF_ANY_SENDER")).items():
+            found |= {metric: metric} | ({of_tcp: metric} if of_tcp else {})
+    return found
 
 
 @functools.cache

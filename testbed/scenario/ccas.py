@@ -27,6 +27,7 @@ from testbed import PROJECT_DIR
 from testbed.core import guesses
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.fields import FieldError
+from testbed.core.quic_sender import QuicSender
 from testbed.core.yaml_file import YamlFile
 from testbed.scenario import socket_options
 from testbed.scenario.socket_options import SocketOption
@@ -263,7 +264,8 @@ def find(text: str) -> Variant:
 def _of_quic(text: str) -> Variant:
     """A QUIC stack with one of its congestion controls. UsageError if there is none such."""
     from traffic.quic import programs
-    stack, _, control = text.partition(":")[2].partition(":")
+    sender = QuicSender.of(text.partition(":")[2])
+    stack, control = sender
     if not stack or not control:
         raise UsageError(f"--cca {text}: {_QUIC}:STACK:CONTROL expected, such as quic:quinn:cubic; stacks: "
                          f"{', '.join(programs.names())}")
@@ -275,7 +277,7 @@ def _of_quic(text: str) -> Variant:
         raise UsageError(f"--cca {text}: {stack} has no {control}; it has {', '.join(found.ccas)}"
                          f"{guesses.question(control, found.ccas)}")
     return Variant(f"{_QUIC}-{stack}-{control}", assign.NEUTRAL_CCA, title=f"{control} of {found.title} (QUIC)",
-                   quic=f"{stack}:{control}")
+                   quic=str(sender))
 
 
 def parse(text: str) -> list[Subject]:
@@ -353,7 +355,7 @@ def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> V
         if refusal := engine.refusal(records.Variant(variant.record())):
             raise RunFailed(f"{refusal}, which {variant.name} needs")
         if variant.quic:
-            _require_program(variant.quic.partition(":")[0])
+            _require_program(QuicSender.of(variant.quic).stack)
         return dataclasses.replace(variant, needs_ecn=variant.kernel_cca in _NEED_ECN)
     try:
         module = engine.build_module(variant.module, report)

@@ -105,8 +105,8 @@ class Criterion(Part):
     def of_programs(self, why_not: str) -> "Criterion":
         """With metrics that a program and the kernel's TCP both have; not run where that leaves none, or for the reason
         that is given."""
-        tests = [dataclasses.replace(one, metric=assessed.OF_PROGRAMS.get(one.metric, one.metric)) for one in self.tests
-                 if one.metric in (*assessed.OF_PROGRAMS, *assessed.OF_ALL, *assessed.OF_PROGRAMS.values())]
+        known = metric_names.of_any_sender()
+        tests = [dataclasses.replace(one, metric=known[one.metric]) for one in self.tests if one.metric in known]
         others = [one for one in self.tests if one.name not in [test.name for test in tests]]
         if not tests:
             why_not = why_not or f"{others[0].metric} is not known to be the same for a program"
@@ -114,7 +114,7 @@ class Criterion(Part):
             return self.left_out(why_not)
         more = [Deviation(what=one.label, why=f"not tested: {one.metric} is not known to be the same for a program")
                 for one in others]
-        if any(test.metric in assessed.OF_PROGRAMS.values() for test in tests):
+        if {test.metric for test in tests} & {metric for of_tcp, metric in known.items() if of_tcp != metric}:
             more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the "
                                                    "kernel's TCP are measured alike"))
         quick = self.quick if self.quick.set is None else dataclasses.replace(

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.compare import stacks_figure
-from analysis.compare.stacks import PARTS, QUANTITIES, Sender, Stacks
+from analysis.compare.stacks import PARTS, QUANTITIES, Stacks
 from analysis.pages import stacks_report
 from analysis.read.parts import Runs
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
+from testbed.core.quic_sender import QuicSender
 
 
 class FakeResults:
@@ -34,7 +35,7 @@ RESULTS = FakeResults(
 
 @pytest.fixture
 def found(monkeypatch):
-    rows = {Sender("kernel", "cubic"): (RESULTS, "kernel"), Sender("quinn", "cubic"): (RESULTS, "quic")}
+    rows = {QuicSender("kernel", "cubic"): (RESULTS, "kernel"), QuicSender("quinn", "cubic"): (RESULTS, "quic")}
     stacks = Stacks({})
     monkeypatch.setattr(Stacks, "_rows", lambda self, pattern: {
         sender: row for sender, row in rows.items() if pattern != "beside" or sender.stack != "kernel"})
@@ -46,28 +47,28 @@ def quantity(pattern, name):
 
 
 def test_harm_is_what_cubic_loses_of_its_rate_beside_itself(found):
-    assert found.values(Sender("quinn", "cubic"), quantity("beside", "harm")) == pytest.approx([50, 50, 50, 40, 60])
+    assert found.values(QuicSender("quinn", "cubic"), quantity("beside", "harm")) == pytest.approx([50, 50, 50, 40, 60])
     # CUBIC beside CUBIC is a pair of the kernel
-    assert found.values(Sender("kernel", "cubic"), quantity("beside", "harm")) == pytest.approx([0, -10, 10, 0, 0])
+    assert found.values(QuicSender("kernel", "cubic"), quantity("beside", "harm")) == pytest.approx([0, -10, 10, 0, 0])
 
 
 def test_jains_index_is_of_the_two(found):
-    assert found.values(Sender("quinn", "cubic"), quantity("pair", "jain"))[0] == pytest.approx(400 / (2 * 250))
+    assert found.values(QuicSender("quinn", "cubic"), quantity("pair", "jain"))[0] == pytest.approx(400 / (2 * 250))
 
 
 def test_a_distance_is_from_the_kernels_control_of_the_same_name(found):
     delay, = [one for one in found.distances if (one.quantity.pattern, one.quantity.name) == ("alone", "delay")]
-    assert delay.sender == Sender("quinn", "cubic") and delay.compared.ratio
+    assert delay.sender == QuicSender("quinn", "cubic") and delay.compared.ratio
     assert delay.compared.difference == pytest.approx(1.98, abs=0.02) and delay.decision.different
 
 
 def test_the_kernel_comes_first(found):
-    assert found.senders == [Sender("kernel", "cubic"), Sender("quinn", "cubic")]
+    assert found.senders == [QuicSender("kernel", "cubic"), QuicSender("quinn", "cubic")]
 
 
 def test_a_figure_of_one_pattern_alone_has_one_panel(found, monkeypatch, tmp_path):
     monkeypatch.setattr(Stacks, "_rows", lambda self, pattern: {
-        Sender("quinn", "cubic"): (RESULTS, "quic")} if pattern == "alone" else {})
+        QuicSender("quinn", "cubic"): (RESULTS, "quic")} if pattern == "alone" else {})
     assert stacks_figure.draw(found, tmp_path) == "stacks"
     assert (tmp_path / "stacks.svg").exists()
 

@@ -6,7 +6,7 @@ import pytest
 
 from testbed import cli
 from testbed.cli import suite
-from testbed.core import assessed, metric_names
+from testbed.core import metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
 
@@ -200,9 +200,14 @@ def test_some_criteria_of_the_rfc_cannot_be_tested_with_a_quic_program(capsys, t
 def test_every_metric_of_the_criteria_has_a_counterpart_or_is_told(name):
     """What of_programs leaves out is left out on purpose."""
     part = suites.load("rfc9743").part(name)
-    left_out = {test.metric for test in part.tests} - {*assessed.OF_PROGRAMS, *assessed.OF_ALL}
+    left_out = {test.metric for test in part.tests} - {*metric_names.of_any_sender()}
     assert left_out <= {"tcp_goodput", "flow_completion_time_p50", "flow_completion_time_p99", "transfer_time_mean"}
-    assert {*assessed.OF_ALL, *assessed.OF_PROGRAMS.values()} <= set(metric_names.units())
+
+
+def test_metrics_of_any_sender_are_metrics():
+    known = metric_names.of_any_sender()
+    assert {*known, *known.values()} <= {*metric_names.units()}
+    assert (known["drop_rate"], known["mean_throughput_l4"]) == ("drop_rate", "arrived_rate_l2")
 
 
 def test_the_folder_of_a_page_has_names_and_no_paths():

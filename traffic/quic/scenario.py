@@ -24,7 +24,6 @@ import numpy as np
 from testbed.core import fields, raw_tables
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
-from testbed.core.quic_sender import QuicSender
 from testbed.core.raw_files import write_table
 from testbed.core.timing import Timing
 from topologies.links.records import Network
@@ -62,7 +61,7 @@ class Section:
     @property
     def sends_by(self) -> str:
         """The stack of the sender."""
-        return QuicSender.of(self.stack).stack
+        return self.stack.partition(":")[0]
 
     @property
     def receives_by(self) -> str:
@@ -72,7 +71,7 @@ class Section:
     @property
     def control(self) -> str:
         """The stack's congestion control."""
-        return QuicSender.of(self.stack).control
+        return self.stack.partition(":")[2]
 
 
 def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:

@@ -128,7 +128,7 @@ def _pin(arguments: argparse.Namespace) -> int:
     chosen = _selected(store, arguments.conditions)
     for run in chosen:
         if arguments.verb == "pin":
-            run["pinned"] = why = " ".join(arguments.why.split())
+            run["pinned"] = why = _reason(arguments.why)
             store.pin(run["id"], why)
         else:
             store.unpin(run["id"])
@@ -352,10 +352,18 @@ def _drop(arguments: argparse.Namespace) -> int:
     if not names:
         raise UsageError("drop: which runs? Name them, or --failed" if not arguments.failed else
                          f"{folder.name}: all of its runs finished")
-    for name in experiment.drop(folder, names, " ".join(arguments.why.split())):
+    for name in experiment.drop(folder, names, _reason(arguments.why)):
         print(name)
     _runs.note_experiment(Store(folder.parent), folder)
     return 0
+
+
+def _reason(why: str) -> str:
+    """Of --why, in one line. UsageError if a terminal would take it for commands."""
+    reason = " ".join(why.split())
+    if not reason.isprintable():
+        raise UsageError(f"--why {reason!a}: printable text expected")
+    return reason
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:

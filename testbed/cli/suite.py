@@ -33,6 +33,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernel.source import DEFAULT_VERSION, NEWEST
 from testbed import engines
 from testbed.cli import _cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
@@ -41,7 +42,8 @@ from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.core.quic_sender import QuicSender
 from testbed.core.units import show_duration
-from testbed.engines._features import LinuxEngine
+from testbed.engines import _features
+from testbed.guest.tuning import Hosts
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, criteria, published, quic_flows, scenario, suite_parts, suites
@@ -143,7 +145,7 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         chosen = _fitting(chosen, ccas.parse(",".join([arguments.cca, *suite.against])), arguments.version)
     if arguments.verb == "run":
         Store(results_dir()).require_writable()
-    chosen = _of_kernel(chosen, suite, arguments)
+    chosen = _with_newer_kernels(_of_kernel(chosen, suite, arguments), suite, arguments)
     if suite.criteria:
         _check_usable(chosen, arguments)
     subjects = _subjects(suite, arguments)
@@ -334,9 +336,24 @@ def _of_kernel(parts: Sequence[suite_parts.Part], suite: suites.Suite, arguments
         _runs.make_engine_ready(engine, [])
     found: list[suite_parts.Part] = []
     for part in parts:
-        lacks = isinstance(engine, LinuxEngine) and isinstance(part, criteria.Criterion) and part.needs \
+        lacks = isinstance(engine, _features.LinuxEngine) and isinstance(part, criteria.Criterion) and part.needs \
             and engine.lacks_feature(part.needs)
         found.append(part.left_out(lacks) if lacks and isinstance(part, criteria.Criterion) else part)
+    return found
+
+
+def _with_newer_kernels(parts: Sequence[suite_parts.Part], suite: suites.Suite, arguments: argparse.Namespace) \
+        -> list[suite_parts.Part]:
+    """Of all scenarios, those that need what the usual kernel lacks have the newest, unless somebody chose one."""
+    if suite.name != suites.ALL or arguments.kernel or arguments.engine not in (None, engines.DEFAULT):
+        return list(parts)
+    version = tuple(map(int, DEFAULT_VERSION.split(".")))
+    found = []
+    for part in parts:
+        loaded = scenario.load(part.scenario).resolved()
+        needed = _features.features_needed(loaded.network, int(Hosts(loaded.hosts).ecn))
+        newer = any(_features.FEATURES[name][1] > version for name in needed)
+        found.append(dataclasses.replace(part, kernel=NEWEST) if newer else part)
     return found
 
 

@@ -80,6 +80,12 @@ def test_full_versions_with_an_engine(listed, capsys):
     assert capsys.readouterr().err.count("--seeds none: a number, or numbers separated by commas, expected") == 1
 
 
+def test_what_the_usual_kernel_lacks_is_run_with_the_newest(listed):
+    newer = [line.split()[2] for line in listed("--quick") if "--kernel newest" in line]
+    assert newer == ["l4s", "l4s-overload"]
+    assert not any("newest" in line for line in listed("--quick", "--kernel", "6.12"))
+
+
 def test_the_smallest_versions_are_those_of_scenarios_that_have_one(listed):
     lines = [line for line in listed("--smoke") if "has no smoke version" not in line]
     assert {"access-link", "rtt-fairness"} <= {line.split()[2] for line in lines}

@@ -11,8 +11,9 @@ import pytest
 
 import kernel
 from testbed import cli, engines
-from testbed.cli import _shared, _tables
+from testbed.cli import _shared, _tables, runs
 from testbed.core import progress
+from testbed.core.errors import UsageError
 from testbed.runs.engine import Problem
 
 _VECTORS = pathlib.Path(__file__).resolve().parents[2] / "data/tmix/original.txt"
@@ -254,6 +255,12 @@ def test_tables_fit_a_narrow_terminal(monkeypatch, capsys, width):
     tables = [line for line in lines if not line.startswith(("Congestion controls (", "Runs in ", "(more columns"))]
     assert [line for line in tables if len(line) > int(width)] == []
     assert width == "40" or "impact-on-standard" in "\n".join(tables)
+
+
+def test_a_reason_is_printable():
+    assert runs._reason(" figure 3\nof the\tpaper ") == "figure 3 of the paper"
+    with pytest.raises(UsageError, match=r"--why 'a\\x1b\[31m': printable text expected"):
+        runs._reason("a\x1b[31m")
 
 
 def test_names_of_a_table_break_last():

@@ -146,7 +146,8 @@ class Decision:
 def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     """Mean and Student's t interval of a sample; of ratios, the geometric mean and the interval of that.
 
-    Where values spread widely, the side of the longer tail is longer (analysis/estimates.py).
+    Where values spread widely, the side of the longer tail is longer (analysis/estimates.py). The mean of values that
+    are all 0 or more has no interval below 0: no metric can be negative.
     Where a value is infinite (a percentile that was not reached), so is the mean, and there is no interval.
     ValueError when the sample is empty, or a ratio is not above zero.
     """
@@ -161,7 +162,8 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
         return Summary(n, _back(mean, ratio), 0.0, None, None, ratio)
     sd = float(sample.std(ddof=1))
     found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample))
-    return Summary(n, _back(mean, ratio), sd, _back(found.low, ratio), _back(found.high, ratio), ratio)
+    low = max(found.low, 0.0) if not ratio and sample.min() >= 0 else found.low
+    return Summary(n, _back(mean, ratio), sd, _back(low, ratio), _back(found.high, ratio), ratio)
 
 
 def summarise_median(values: Sequence[float]) -> Summary:

@@ -19,12 +19,12 @@ def test_quantiles_of_the_printed_table(degrees, quantile):
 
 
 def test_interval_by_hand():
-    """2, 4, 6: mean 4, sd 2, half width 4.3027 * 2 / sqrt(3) = 4.9683."""
-    found = summarise([2, 4, 6])
-    assert (found.n, found.mean, found.sd) == (3, 4, 2)
+    """12, 14, 16: mean 14, sd 2, half width 4.3027 * 2 / sqrt(3) = 4.9683."""
+    found = summarise([12, 14, 16])
+    assert (found.n, found.mean, found.sd) == (3, 14, 2)
     assert found.half_width == pytest.approx(4.9683, abs=1e-4)
-    assert (found.low, found.high) == pytest.approx((-0.9683, 8.9683), abs=1e-4)
-    assert found.relative_half_width == pytest.approx(4.9683 / 4, abs=1e-4)
+    assert (found.low, found.high) == pytest.approx((9.0317, 18.9683), abs=1e-4)
+    assert found.relative_half_width == pytest.approx(4.9683 / 14, abs=1e-4)
 
 
 def test_seeds_needed_by_hand():
@@ -111,12 +111,21 @@ def test_a_skewed_sample_has_a_longer_side_by_hand():
     Above, the error is 1 + 6 * 0.6708 = 5.025. With 10 added, the spread is 0.19 of the mean, and both sides are alike.
     """
     found = summarise([1, 1, 1, 1, 6])
-    assert found.low == pytest.approx(2 - 2.7764, abs=1e-4) and found.half_width is None
+    # 2 - 2.7764 is below 0
+    assert found.low == 0 and found.half_width is None
     assert found.high == pytest.approx(2 + 2.7764 * 5.0249, abs=1e-3)
     assert found.relative_half_width == pytest.approx(2.7764 * 5.0249 / 2, abs=1e-3)
     mirrored = summarise([-1, -1, -1, -1, -6])
-    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, 2.7764 - 2), abs=1e-4)
     assert summarise([11, 11, 11, 11, 16]).half_width == pytest.approx(2.7764, abs=1e-4)
+
+
+def test_what_is_never_negative_has_no_interval_below_zero():
+    """Counts of timeouts: Student's lower end would be 1 - 2.776 * 1 = -1.776, and a longer tail is above."""
+    found = summarise([0, 0, 0, 0, 5])
+    assert found.low == 0 and found.high is not None and found.high > 3.776
+    below = summarise([-1, 0, 0, 0, 6])
+    assert below.low is not None and below.low < 0
 
 
 def test_differences_of_skewed_samples_have_a_longer_side_by_hand():

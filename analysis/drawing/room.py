@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 _TEXT = re.compile(r'<g transform="translate\(([-\d.]+),([-\d.]+)\)(?: rotate\(([-\d.]+)\))?"[^>]*font-size="([\d.]+)"'
@@ -85,6 +85,10 @@ def crowded(found: Sequence[Text], at_most: float) -> list[tuple[str, str]]:
             if one.overlap(other) > at_most]
 
 
+def _sub(pattern: str, by: Callable[[re.Match[str]], str], line: str) -> str:
+    return re.sub(pattern, by, line)
+
+
 def widened(body: Sequence[str], margins: Margins, width: float, height: float) -> list[str]:
     """The commands of a figure for a picture with more room around it: what was where stays there, in pixels.
 
@@ -104,11 +108,11 @@ def widened(body: Sequence[str], margins: Margins, width: float, height: float) 
                 f"spacing {float(between) * width / wide:g},{float(below) * height / high:g}")
     found = []
     for line in body:
-        line = re.sub(rf"([lr]margin at screen) {_NUMBER}", lambda m: f"{m[1]} {across(m[2])}", line)
-        line = re.sub(rf"([bt]margin at screen) {_NUMBER}", lambda m: f"{m[1]} {up(m[2])}", line)
-        line = re.sub(rf"margins {_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}\s+spacing {_NUMBER},{_NUMBER}", layout, line)
-        line = re.sub(rf"at screen {_NUMBER}, ?screen {_NUMBER}",
-                      lambda m: f"at screen {across(m[1])}, screen {up(m[2])}", line)
-        line = re.sub(rf"(graph {_NUMBER}), ?screen {_NUMBER}", lambda m: f"{m[1]}, screen {up(m[3])}", line)
+        line = _sub(rf"([lr]margin at screen) {_NUMBER}", lambda m: f"{m[1]} {across(m[2])}", line)
+        line = _sub(rf"([bt]margin at screen) {_NUMBER}", lambda m: f"{m[1]} {up(m[2])}", line)
+        line = _sub(rf"margins {_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}\s+spacing {_NUMBER},{_NUMBER}", layout, line)
+        line = _sub(rf"at screen {_NUMBER}, ?screen {_NUMBER}",
+                    lambda m: f"at screen {across(m[1])}, screen {up(m[2])}", line)
+        line = _sub(rf"(graph {_NUMBER}), ?screen {_NUMBER}", lambda m: f"{m[1]}, screen {up(m[3])}", line)
         found.append(line)
     return found

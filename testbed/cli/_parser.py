@@ -43,7 +43,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
                          width=min(shutil.get_terminal_size().columns, _MOST_COLUMNS) - 2)
 
     def add_usage(self, usage: str | None, actions: Iterable[argparse.Action],
-                  groups: Iterable[argparse._ArgumentGroup], prefix: str | None = None) -> None:
+                  groups: Iterable[Any], prefix: str | None = None) -> None:
         every = list(actions)
         # with a prefix, this is the name of a command's verb
         if usage is None and prefix is None:

@@ -213,9 +213,10 @@ def either(first: _Value, second: _Other) -> _Value | _Other:
     """A value of the first of two kinds that takes it; for elements of lists and mappings."""
     def read(value: object) -> _Value | _Other:
         problems = []
-        for decoder in (reader(first), reader(second)):
+        decoders: tuple[Callable[[object], _Value | _Other], ...] = reader(first), reader(second)
+        for decoder in decoders:
             try:
-                return cast(_Value | _Other, decoder(value))
+                return decoder(value)
             except FieldError as problem:
                 problems.append(str(problem).removesuffix(f", not {show(value)}").removesuffix(" expected"))
         raise FieldError("", f"{' or '.join(problems)} expected, not {show(value)}")

@@ -59,7 +59,7 @@ CASES = [
     _case("runs-none", ["runs", "pin", "cca=moon", "--why", "x"], 2, "no run with cca=moon"),
     _case("runs-rebuild-nowhere", ["runs", "list", "--rebuild"], 2, "there are no runs",
           environment={"TESTBED_RESULTS": "no"}),
-    _case("runs-rebuild-in-vain", ["runs", "list", "--rebuild"], 1, r"index\.sqlite: cannot be written: ",
+    _case("runs-rebuild-in-vain", ["runs", "list", "--rebuild"], 3, r"index\.sqlite: cannot be written: ",
           prepare=_protected_index),
     *[_case(f"rm-{name}", ["runs", "rm", what], 2, says) for name, what, says in (
         ("nothing", "moon", "neither a run nor an experiment"), ("parent", "..", "neither a run nor an experiment"),

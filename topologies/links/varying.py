@@ -9,6 +9,7 @@ A link with a trace has `opportunities` in place of a rate. Those within an outa
 import bisect
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -92,7 +93,8 @@ def opportunities(link: Link, from_us: float, to_us: float) -> Iterator[tuple[in
         begin_us = turn * (period_us or 0)
         if begin_us >= to_us:
             return
-        for at_us, count in itertools.islice(times, bisect.bisect_left(times, [from_us - begin_us]), None):
+        for at_us, count in itertools.islice(times, bisect.bisect_left(
+                times, from_us - begin_us, key=operator.itemgetter(0)), None):
             at_us += begin_us
             if at_us >= to_us:
                 break

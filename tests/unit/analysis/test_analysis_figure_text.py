@@ -23,9 +23,11 @@ NOISY = fixture.Shape(noise=0.2)
 def pdf_texts(path):
     """(texts of a PDF by cairo, width and height in points); of letters beyond Latin-1 only how many there are."""
     content = path.read_bytes()
-    wide, high = (float(one) for one in re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", content).groups())
-    pages = [page for stream in re.findall(rb"stream\r?\n(.*?)endstream", content, re.S)
-             if b"BT" in (page := unpacked(stream))]
+    streams = [unpacked(stream) for stream in re.findall(rb"stream\r?\n(.*?)endstream", content, re.S)]
+    # newer cairo packs the size of the page into a stream, too
+    wide, high = (float(one) for one in re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]",
+                                                  b"".join([content, *streams])).groups())
+    pages = [stream for stream in streams if b"BT" in stream]
     found = []
     for block in re.findall(rb"BT(.*?)ET", b"".join(pages), re.S):
         # a matrix, or a step from the last place, and the strings there

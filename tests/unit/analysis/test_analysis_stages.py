@@ -14,7 +14,7 @@ from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
 from testbed import checks
 from testbed.core import derived
-from testbed.core.errors import DamagedRun
+from testbed.core.errors import DamagedRun, EnvironmentProblem
 from testbed.core.files import hash_raw
 from tests.unit.analysis import fixture
 
@@ -228,7 +228,7 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     def refuse(*_arguments, **_more):
         raise PermissionError(13, "Permission denied")
     monkeypatch.setattr(analysis.pages.tempfile, "mkdtemp", refuse)
-    with pytest.raises(AnalysisError, match="e/report: cannot be written: Permission denied"):
+    with pytest.raises(EnvironmentProblem, match="e/report: cannot be written: Permission denied"):
         build_report(path)
 
 

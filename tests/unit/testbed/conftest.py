@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.testbed import evidence_files
+from traffic.quic import programs
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def findings(tmp_path):
     def found(check, files, **evidence):
         return evidence_files.findings(tmp_path, check, files, **evidence)
     return found
+
+
+@pytest.fixture
+def quic_programs(monkeypatch):
+    """As if what makes the programs of QUIC stacks were there."""
+    monkeypatch.setattr(programs, "missing", lambda name, versions=True: "")

@@ -13,6 +13,7 @@ from testbed.scenario import scenario
 from tests.unit.analysis import fixture
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.usefixtures("quic_programs")
 NAMES = sorted(path.stem for path in (PROJECT / "scenarios").glob("*.yaml"))
 
 

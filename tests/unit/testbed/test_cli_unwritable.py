@@ -10,6 +10,8 @@ from testbed import cli
 from testbed.cli import _runs
 from tests.unit.analysis import fixture
 
+pytestmark = pytest.mark.usefixtures("quic_programs")
+
 
 @pytest.mark.parametrize("words", [
     ["run", "access-link", "--quick"], ["run", "access-link", "--quick", "--engine", "uml,ns2"],

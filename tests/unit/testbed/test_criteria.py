@@ -181,6 +181,7 @@ def test_what_a_quic_program_cannot_be_tested_for_says_why(written, metric, why)
     assert fitted.not_run == (why or "mean_cwnd_l4 is not known to be the same for a program")
 
 
+@pytest.mark.usefixtures("quic_programs")
 def test_some_criteria_of_the_rfc_cannot_be_tested_with_a_quic_program(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
     assert cli.main(["assess", "--list", "--quick", "quic:quinn:cubic"]) == 0
@@ -217,6 +218,7 @@ def test_the_folder_of_a_page_has_names_and_no_paths():
         "suite-rfc9743-quick-tcp_mine-against-tcp_b-quic-quinn-cubic"
 
 
+@pytest.mark.usefixtures("quic_programs")
 def test_a_reference_that_is_a_program_changes_the_metrics(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
     assert cli.main(["assess", "--list", "--quick", "cubic", "--against", "quic:quinn:cubic"]) == 0

@@ -20,7 +20,7 @@ def completed(line: str, results: pathlib.Path, **environment: str) -> list[str]
 
 @pytest.mark.parametrize("line, expected", [
     ("testbed rep", ["report"]), ("testbed run acc", ["access-link"]), ("bin/testbed run two", ["two-hosts"]),
-    ("testbed run access-link --cca reno,highs", ["reno,highspeed"]), ("testbed suite run stu", ["studies"]),
+    ("testbed run access-link --cca reno,hyb", ["reno,hybla"]), ("testbed suite run stu", ["studies"]),
     ("testbed run access-link --swe", ["--sweep"]), ("testbed runs unp", ["unpin"]),
     ("testbed report dem", ["demo"]), ("testbed runs judge dem", ["demo"])])
 def test_names_and_options(tmp_path, line, expected):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Time series for a page, where they can be zoomed: thinned and packed into so many bytes, with the library that draws.
+"""Time series that a reader can zoom: thinned, packed into a limit of bytes, and the library that draws them.
 
 Thinning keeps of each of many equal spans of time the first, the last, the smallest and the largest value (M4: Jugel et
 al., VLDB 2014), so that no peak is lost: nothing is averaged.

@@ -29,8 +29,8 @@ def windowed() -> frozenset[str]:
 def of_any_sender() -> dict[str, str]:
     """{metric: the same metric, or what stands in its place} of those that a program and the kernel's TCP both have.
 
-    Files say `OF_ANY_SENDER = {"arrived_rate_l2": "mean_throughput_l4"}`: a metric, and that of TCP in whose place it
-    stands, or "".
+    Files say `OF_ANY_SENDER = {"arrived_rate_l2": "mean_throughput_l4"}`: a metric, and the metric of TCP that it
+    replaces, or "".
     """
     found: dict[str, str] = {}
     for path in _paths():

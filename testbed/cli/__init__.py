@@ -4,6 +4,7 @@
 A command file has `HELP` (one line) and perhaps `GROUP` (under which heading of `testbed --help` it
 stands), literals that are read without importing the file, `add_arguments(parser)`, and
 `main(arguments)`, which returns an exit code. Only the command that was asked for is imported.
+Commands that run experiments or look at results take `--results FOLDER`, unless they say `NO_RESULTS = "why"`.
 """
 import argparse
 import ast
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 from testbed import __version__
 from testbed.cli import _process
-from testbed.cli._parser import Parser
+from testbed.cli._parser import Parser, add_results_option
 from testbed.core import guesses, imports
 from testbed.core.errors import UsageError
 
@@ -30,9 +31,11 @@ First steps:
   testbed doctor                                  what is missing here
   testbed run access-link --quick --cca reno,cubic
   testbed report access-link-load60-quick         make its report again
+Results go to ./results; --results FOLDER or TESTBED_RESULTS names another.
 Exit codes and examples: docs/reference/commands.md
 """
 _GROUPS = ("Run experiments", "Look at results", "Set up and explore", "More")
+_GROUPS_WITH_RESULTS = _GROUPS[:2]
 _FOLDER = pathlib.Path(__file__).parent
 #: commands of the version before, and what they are now
 _RENAMED = {"all": "suite run all", "judge": "runs judge", "query": "runs query", "rm": "runs rm", "site": "report",
@@ -91,6 +94,8 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         command = _load(name)
         sub = subparsers.add_parser(name, description=command.__doc__)
         command.add_arguments(sub)
+        if _literals(name).get("GROUP") in _GROUPS_WITH_RESULTS and "NO_RESULTS" not in _literals(name):
+            add_results_option(sub)
         sub.set_defaults(main=command.main)
     return parser
 
@@ -120,10 +125,10 @@ def _load(name: str) -> types.ModuleType:
 
 @functools.cache
 def _literals(name: str) -> dict[str, str]:
-    """HELP and GROUP of a command that is not imported."""
+    """HELP, GROUP and NO_RESULTS of a command that is not imported."""
     found = {target.id: ast.literal_eval(node.value) for node in ast.parse(_path(name).read_bytes()).body
              if isinstance(node, ast.Assign) for target in node.targets
-             if isinstance(target, ast.Name) and target.id in ("HELP", "GROUP")}
+             if isinstance(target, ast.Name) and target.id in ("HELP", "GROUP", "NO_RESULTS")}
     if "HELP" not in found:
         raise ValueError(f"{_path(name)}: HELP is missing")
     return found

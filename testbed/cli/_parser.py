@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ from testbed.core import guesses
 
 #: of a line of help, however wide the terminal is
 _MOST_COLUMNS = 100
+RESULTS_VARIABLE = "TESTBED_RESULTS"
 #: what options are added to: a parser, or a group of its help
 Container = argparse._ActionsContainer
 
@@ -33,6 +35,25 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; "
                                          f"{guesses.alternatives(str(value), map(str, action.choices))}")
+
+
+class _ResultsFolder(argparse.Action):
+    """Sets the environment variable that `results_dir` and the command's own programs read."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        os.environ[RESULTS_VARIABLE] = os.path.abspath(os.path.expanduser(values))
+
+
+def add_results_option(parser: argparse.ArgumentParser) -> None:
+    """--results FOLDER, of a command or of each of its verbs."""
+    verbs = [verb for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+             for verb in dict.fromkeys(action.choices.values())]
+    for one in verbs or [parser]:
+        titled = [group for group in one._action_groups if group.title == "results"]
+        (titled or [one])[0].add_argument(
+            "--results", action=_ResultsFolder, metavar="FOLDER", default=argparse.SUPPRESS,
+            help=f"where runs and reports are (default: {RESULTS_VARIABLE}, or ./results)")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

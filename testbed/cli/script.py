@@ -21,6 +21,7 @@ from testbed.cli import _expectations, _shared
 
 HELP = "run packet scripts against the guest kernel"
 GROUP = "Run experiments"
+NO_RESULTS = "says what it finds, and keeps nothing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

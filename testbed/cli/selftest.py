@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 HELP = "run a kernel tree's own network tests, in virtual time"
 GROUP = "Run experiments"
+NO_RESULTS = "says what it finds, and keeps nothing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -42,7 +42,10 @@ class _ResultsFolder(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
                  option_string: str | None = None) -> None:
-        os.environ[RESULTS_VARIABLE] = os.path.abspath(os.path.expanduser(values))
+        folder = os.path.abspath(os.path.expanduser(values))
+        if os.path.exists(folder) and not os.path.isdir(folder):
+            parser.error(f"--results {values}: not a folder")
+        os.environ[RESULTS_VARIABLE] = folder
 
 
 def add_results_option(parser: argparse.ArgumentParser) -> None:

@@ -120,7 +120,7 @@ def _of_all(arguments: argparse.Namespace) -> int:
                          "The page of all experiments has none of them")
     results = results_dir()
     if not results.is_dir():
-        raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")
+        raise UsageError(f"{results}: no results folder; `testbed run` makes one, --results FOLDER names another")
     print(_overview.build(results, {}, arguments.output))
     return 0
 

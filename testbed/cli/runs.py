@@ -330,7 +330,7 @@ def _experiment(what: str, store: Store) -> pathlib.Path:
     except UsageError:
         raise UsageError(f"{what}: neither a run nor an experiment in {store.results}") from None
     if folder.parent != store.results.resolve():
-        raise UsageError(f"{what}: not in the results folder {store.results}; set TESTBED_RESULTS to remove it there")
+        raise UsageError(f"{what}: not in the results folder {store.results}; --results FOLDER removes it there")
     return folder
 
 

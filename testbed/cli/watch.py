@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError("--serve: it does not go with --once" if arguments.once else
                          f"--serve {arguments.serve}: a port from 0 to 65535 expected")
     if results_dir().exists() and not results_dir().is_dir():
-        raise UsageError(f"{results_dir()} is not a folder; TESTBED_RESULTS names one")
+        raise UsageError(f"{results_dir()} is not a folder; --results FOLDER names one")
     watcher = Watcher(results_dir())
     try:
         if arguments.serve is not None:

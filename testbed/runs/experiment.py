@@ -236,8 +236,8 @@ def read(folder: pathlib.Path) -> ExperimentRecord:
     if not isinstance(value, dict) or value.get("schema") != SCHEMA or \
             not all(_is_run(run) for key in ("runs", "superseded", "idle")
                     for run in _list(value.get(key, None if key == "runs" else []))):
-        raise UsageError(f"{path}: not an experiment of this version of the testbed; move it away, or set "
-                         "TESTBED_RESULTS to another folder")
+        raise UsageError(f"{path}: not an experiment of this version of the testbed; move it away, or "
+                         "name another folder by --results")
     return ExperimentRecord(value, str(path))
 
 
@@ -265,7 +265,7 @@ def find(name: str) -> pathlib.Path:
     have = sorted(path.parent.name for kind in ("experiment", "suite") for path in results_dir().glob(f"*/{kind}.json"))
     raise UsageError(f"no experiment {name!r} in {results_dir()}; " + (
         guesses.alternatives(name, have) if have else
-        "results are in ./results of the current folder, or where TESTBED_RESULTS says"))
+        "results are in ./results of the current folder; --results FOLDER names another"))
 
 
 def find_run(name: str) -> pathlib.Path:

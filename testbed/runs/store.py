@@ -88,7 +88,7 @@ class Store:
         """EnvironmentProblem if runs and lists of them cannot be written; makes nothing."""
         for folder in (self.results, self.runs):
             if why := why_unwritable(folder):
-                raise EnvironmentProblem(f"results cannot be written: {why}; TESTBED_RESULTS names another folder")
+                raise EnvironmentProblem(f"results cannot be written: {why}; --results FOLDER names another folder")
 
     def create(self) -> None:
         """Make the folder, and remove what commands that were killed left in it."""

@@ -159,7 +159,7 @@ def test_results_that_cannot_be_written_are_told_before_anything_is_made(tmp_pat
     (tmp_path / "file").write_text("")
     (tmp_path / "there").mkdir()
     (tmp_path / "there/runs").write_text("")
-    with pytest.raises(EnvironmentProblem, match=f"results cannot be written: .*{why}.*; TESTBED_RESULTS names"):
+    with pytest.raises(EnvironmentProblem, match=f"results cannot be written: .*{why}.*; --results FOLDER names"):
         stores.Store(tmp_path / results).require_writable()
     stores.Store(tmp_path / "new/results").require_writable()
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "runs", "there"]

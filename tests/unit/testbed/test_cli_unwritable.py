@@ -26,7 +26,7 @@ def test_nothing_is_built(tmp_path, monkeypatch, capsys, words):
     (tmp_path / "file").write_text("")
     assert cli.main(words) == 3
     assert capsys.readouterr().err == (f"testbed: results cannot be written: {tmp_path}/file is not a folder; "
-                                       "TESTBED_RESULTS names another folder\n")
+                                       "--results FOLDER names another folder\n")
 
 
 @pytest.mark.parametrize("words", [

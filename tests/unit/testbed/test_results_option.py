@@ -31,6 +31,14 @@ def test_a_relative_folder_is_that_of_the_current_one(tmp_path, monkeypatch):
     assert os.environ[RESULTS_VARIABLE] == str(tmp_path / "here")
 
 
+def test_a_file_is_none(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["runs", "list", "--results", str(tmp_path / "file")])
+    assert ended.value.code == 2 and "not a folder" in capsys.readouterr().err
+    assert os.environ[RESULTS_VARIABLE] == "elsewhere"
+
+
 @pytest.mark.parametrize("name", cli.command_names())
 def test_commands_take_it_that_use_results(name, capsys):
     found = cli._literals(name)

@@ -81,10 +81,12 @@ def _follow(watcher: Watcher, every_s: float) -> None:
         while True:
             print("\n".join(lines(watcher.look())), flush=True)
             time.sleep(every_s)
+            ending.if_asked()
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
             live.update(_tables(watcher.look()), refresh=True)
             time.sleep(every_s)
+            ending.if_asked()
 
 
 def lines(look: Look) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 
+from testbed.core import ending
 from testbed.core.errors import EnvironmentProblem
 from testbed.core.progress import print_error
 from testbed.runs.live import Watcher
@@ -21,6 +22,11 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "R
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+
+    def service_actions(self) -> None:
+        """Between requests, twice a second: it goes round for ever."""
+        super().service_actions()
+        ending.if_asked()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """One line instead of a traceback; nothing of browsers that do not wait for the answer."""

@@ -27,6 +27,7 @@ from testbed.runs.goals import Goal
 from testbed.scenario.search_space import Candidate, Part, Setting, Space, Step, Steps, in_order
 
 if TYPE_CHECKING:
+    from hypothesis.database import ExampleDatabase
     from hypothesis.strategies import SearchStrategy
 
 #: trials of one round: half of them are random, then Hypothesis climbs
@@ -189,11 +190,10 @@ class Search:
     def _round(self, seed: int) -> None:
         """One search of Hypothesis. _Enough."""
         import hypothesis.core
-        from hypothesis.database import DirectoryBasedExampleDatabase
         from hypothesis.errors import NoSuchExample, Unsatisfiable
 
         def meets(candidate: Candidate) -> bool:
-            trial = self._next(candidate, database)
+            trial = self._next(candidate)
             if trial.meets(self._goal):
                 return True
             if trial.verdict != VALID or trial.value is None or not math.isfinite(trial.value):
@@ -201,11 +201,11 @@ class Search:
             hypothesis.target(self._score(trial.value))
             return False
 
-        database = DirectoryBasedExampleDatabase(str(self._database))
         phases = (hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.target, hypothesis.Phase.shrink)
         settings = hypothesis.settings(
             max_examples=ROUND, phases=phases, deadline=None, derandomize=False, print_blob=False,
-            verbosity=hypothesis.Verbosity.quiet, database=database)
+            verbosity=hypothesis.Verbosity.quiet,
+            database=_examples(self._database, lambda: self._scout is not None))
         # as --hypothesis-seed of its pytest plugin does: @seed, and `random` of find, switch the database off
         with (contextlib.suppress(NoSuchExample, Unsatisfiable),        # the latter: no trial of this round was valid
               mock.patch.object(hypothesis.core, "global_force_seed", seed)):
@@ -215,13 +215,13 @@ class Search:
         """Larger for what is nearer to the goal."""
         return -value if self._goal.comparison.startswith("<") else value
 
-    def _next(self, candidate: Candidate, database: object) -> Trial:
+    def _next(self, candidate: Candidate) -> Trial:
         """What the next candidate of a round does. _Enough if the budget is spent."""
         if candidate not in self.trials and candidate not in self._ahead and not self._scout and self._at_once > 1:
             self._check_budget()
             left = math.inf if self._most_trials is None else self._most_trials - len(self.trials)
             if (count := int(min(self._at_once, left)) - 1) > 0:
-                more = self._scouted(candidate, count, database)
+                more = self._scouted(candidate, count)
                 if not self._scout:
                     self._carry_out([candidate, *more])
         if self._scout and candidate not in self.trials:
@@ -230,7 +230,7 @@ class Search:
             return self._ahead.get(candidate) or self.trials.setdefault(candidate, self._guess(candidate))
         return self._try([candidate])[0]
 
-    def _scouted(self, candidate: Candidate, count: int, database: object) -> list[Candidate]:
+    def _scouted(self, candidate: Candidate, count: int) -> list[Candidate]:
         """Up to `count` candidates that follow one unless it is better than those before. In the fork, which goes on
         from here, `_scout` is set."""
         ear, mouth = os.pipe()
@@ -249,8 +249,6 @@ class Search:
         for number in (signal.SIGINT, signal.SIGTERM):          # what the search does then is not for its fork to do
             signal.signal(number, signal.SIG_DFL)
         os.close(ear)
-        for name in ("save", "delete", "move"):
-            setattr(database, name, lambda *_: None)
         self._report = lambda text: None
         self.trials[candidate] = self._guess(candidate)
         return []
@@ -295,6 +293,30 @@ class Search:
             if self._closest is None or score > self._closest:
                 self._closest = score
                 self._report(f"trial {len(self.trials)}: {shown(self._goal, trial.value)} is the best so far")
+
+
+def _examples(folder: pathlib.Path, is_guessed: Callable[[], bool]) -> "ExampleDatabase":
+    """Hypothesis's database of examples; nothing is written in it of what is only guessed."""
+    from hypothesis.database import DirectoryBasedExampleDatabase
+
+    class Examples(DirectoryBasedExampleDatabase):
+        def fetch(self, key: bytes) -> list[bytes]:
+            # Hypothesis draws some of them, and the files of a folder are in no order
+            return sorted(super().fetch(key))
+
+        def save(self, key: bytes, value: bytes) -> None:
+            if not is_guessed():
+                super().save(key, value)
+
+        def delete(self, key: bytes, value: bytes) -> None:
+            if not is_guessed():
+                super().delete(key, value)
+
+        def move(self, src: bytes, dest: bytes, value: bytes) -> None:
+            if not is_guessed():
+                super().move(src, dest, value)
+
+    return Examples(str(folder))
 
 
 def shown(goal: Goal, value: float | None) -> str:

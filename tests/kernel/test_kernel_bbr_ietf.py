@@ -31,7 +31,10 @@ def test_marks_are_congestion_as_losses_are(run_scenario):
     assert set(model["lost"]) == {"0"}
     first, second = model[model["why"] == "high_loss"].iloc[:2].to_dict("records")
     assert (first["t_us"], first["state"], first["inflight_longterm"]) == (410_098, "Drain", "76")
-    assert (second["t_us"], second["state"], second["inflight_longterm"]) == (3_636_471, "ProbeBW_DOWN", "48")
+    # each of the two waits before it is 62 or 63 rounds: a draw, which another version of the kernel makes otherwise
+    assert (second["t_us"], second["inflight_longterm"]) in {
+        (3_592_540, "47"), (3_636_471, "48"), (3_637_689, "48"), (3_681_620, "48")}
+    assert second["state"] == "ProbeBW_DOWN"
     # in between, as after a loss, the short-term bounds hold until the next probe
     bound = model[(model["t_us"] > 504_000) & (model["t_us"] < 1_800_000)]
     assert "-1" not in {*bound["bw_shortterm"], *bound["inflight_shortterm"]}

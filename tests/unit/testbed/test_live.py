@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from testbed import PROJECT_DIR, cli
+from testbed.core import ending
 from testbed.core.errors import EnvironmentProblem
 from testbed.runs import live, live_server, store
 
@@ -201,6 +202,22 @@ def test_what_goes_wrong_with_a_request_is_a_line_or_nothing(served, monkeypatch
         except (OSError, ValueError):
             served.handle_error(None, None)
         assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("words", [["--serve", "0"], ["--every", "0.1"]])
+def test_a_signal_that_nobody_heard_ends_it(results, words):
+    """Its handler ran where Python lets nothing through, and has only noted it."""
+    def too_late(_number, _frame):
+        raise TimeoutError
+    before = signal.signal(signal.SIGALRM, too_late)
+    ending.noted(KeyboardInterrupt())
+    signal.alarm(20)
+    try:
+        assert cli.main(["watch", *words]) == 0
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        ending.forget()
 
 
 @pytest.mark.parametrize("words, first", [(["--serve", "0"], "http://127.0.0.1:"), ([], "1 run under way")])

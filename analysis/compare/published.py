@@ -3,10 +3,10 @@
 
 When a cell agrees:
 
-* Of published trials: the mean of our seeds lies in the range of theirs, widened on both sides by c(k) standard
-  deviations of our seeds. If k trials and our mean came from one normal distribution, all of them would lie more than
-  c(k) standard deviations above our mean, or all below, with a probability of 1 %: c(k) = -z(0.005^(1/k)), and not
-  below 0. c(1) = 2.58, c(3) = 0.95, c(8) = 0.
+* Of published trials: the mean of our seeds lies in the range of theirs, widened on both sides by c(k, n) standard
+  deviations of our seeds. If k trials and our n seeds came from one normal distribution, all trials would lie more than
+  c(k, n) standard deviations above our mean, or all below, with a probability of 1 %. c is not below 0. c(1, 5) = 5.04,
+  c(3, 5) = 1.91, c(5, 5) = 1.05; of many seeds, whose mean and spread are known, c(1) = 2.58, c(3) = 0.95, c(8) = 0.
 * Of a formula or a single value with `within`: our mean lies so near, give or take half its 95 % interval.
 * Of bounds: our mean lies in them.
 
@@ -15,12 +15,15 @@ Published values are known to half a unit of their last digit. Fewer than five s
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from analysis import stats
 from analysis.read.experiment import Experiment, Row
@@ -76,9 +79,30 @@ class Verdict(NamedTuple):
         return NO_VERDICT if self.why_not else AGREES if self.agrees else EXPLAINED if self.causes else OPEN
 
 
-def widening(trials: int) -> float:
-    """c(k) of k trials, see above."""
-    return max(0.0, -statistics.NormalDist().inv_cdf((FALSE_ALARMS / 2) ** (1 / trials)))
+@lru_cache(maxsize=None)
+def widening(trials: int, seeds: int) -> float:
+    """c(k, n) of k trials and n seeds, at least two; see above."""
+    low, high = 0.0, 1.0
+    if _beyond(low, trials, seeds) <= FALSE_ALARMS / 2:
+        return low
+    while _beyond(high, trials, seeds) > FALSE_ALARMS / 2:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _beyond(middle, trials, seeds) > FALSE_ALARMS / 2 else (low, middle)
+    return high
+
+
+def _beyond(widened: float, trials: int, seeds: int) -> float:
+    """How likely the least of the trials is more than so many standard deviations of the seeds above their mean.
+
+    Of a given least trial this is Student's t, off its centre, of the seeds; the sum is over where the least trial is.
+    """
+    from scipy.special import nctdtr, ndtr
+    least, step = np.linspace(-9, 9, 721, retstep=True)
+    density = trials * np.exp(-least ** 2 / 2) / math.sqrt(2 * math.pi) * ndtr(-least) ** (trials - 1)
+    within = nctdtr(seeds - 1, math.sqrt(seeds) * least, math.sqrt(seeds) * widened)
+    return float(np.sum(density * (1 - within)) * step)
 
 
 def limits(cell: Cell, quantity: Compared, ours: Ours) -> tuple[float, float]:
@@ -88,7 +112,7 @@ def limits(cell: Cell, quantity: Compared, ours: Ours) -> tuple[float, float]:
     digit = 0.5 * 10.0 ** -cell.decimals
     low, high = min(cell.trials) - digit, max(cell.trials) + digit
     if quantity.within_percent is None:
-        room = widening(len(cell.trials)) * ours.sd
+        room = widening(len(cell.trials), len(ours.values)) * ours.sd if len(ours.values) > 1 else 0.0
         return low - room, high + room
     found = stats.summarise(ours.values) if len(ours.values) > 1 else None
     room = (found.high - found.low) / 2 if found and found.low is not None and found.high is not None else 0.0

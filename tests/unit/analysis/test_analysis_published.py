@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a cell agrees with what was published, and what the page says of it."""
-import random
-
+import numpy as np
 import pytest
 
 from analysis.compare import published, published_figure
@@ -19,13 +18,23 @@ def cell(*trials, least=None, most=None, decimals=6):
 
 
 def test_the_range_of_trials_is_widened_by_the_spread_of_seeds():
-    assert published.widening(1) == pytest.approx(2.576, abs=1e-3)
-    assert published.widening(3) == pytest.approx(0.950, abs=1e-3)
-    assert published.widening(8) == 0
     ours = Ours([7.0, 8.0, 9.0, 8.0, 8.0], 5)
     assert ours.sd == pytest.approx(0.7071, abs=1e-4)
     low, high = published.limits(cell(8.5, 9.0, 8.9), SHARE, ours)
-    assert (low, high) == pytest.approx((8.5 - 0.950 * 0.7071, 9 + 0.950 * 0.7071), abs=1e-3)
+    assert (low, high) == pytest.approx((8.5 - 1.913 * 0.7071, 9 + 1.913 * 0.7071), abs=1e-3)
+
+
+@pytest.mark.parametrize(("trials", "many"), [(1, 2.576), (3, 0.950), (5, 0.395), (8, 0.0)])
+def test_many_seeds_widen_as_a_known_spread_does(trials, many):
+    """-z(0.005^(1/k)); few seeds widen more."""
+    assert published.widening(trials, 100_000) == pytest.approx(many, abs=5e-3)
+    few = [published.widening(trials, seeds) for seeds in (5, 10, 30)]
+    assert few == sorted(few, reverse=True) and few[-1] >= many
+
+
+def test_one_trial_is_widened_as_a_prediction_interval():
+    """Student's t at 0.995 with four degrees of freedom, times the root of 1 + 1 / 5."""
+    assert published.widening(1, 5) == pytest.approx(4.6041 * 1.2 ** 0.5, abs=1e-3)
 
 
 def test_published_values_are_known_to_half_a_digit():
@@ -40,16 +49,14 @@ def test_bounds_are_what_they_are():
     assert published.limits(cell(least=2.0), SHARE, Ours([3.0], 5)) == (2, float("inf"))
 
 
-def test_false_alarms_are_as_rare_as_promised():
-    """Trials and seeds of one normal distribution: one in a hundred, a bit more as the spread is estimated."""
-    draw = random.Random(1)
-    wrong = 0
-    for _ in range(4000):
-        trials = [draw.gauss(5, 1) for _ in range(3)]
-        ours = Ours([draw.gauss(5, 1) for _ in range(30)], 30)
-        low, high = published.limits(cell(*trials), SHARE, ours)
-        wrong += not low <= ours.mean <= high
-    assert wrong / 4000 < 0.02
+@pytest.mark.parametrize(("trials", "seeds"), [(1, 5), (3, 5), (5, 10)])
+def test_false_alarms_are_as_rare_as_promised(trials, seeds):
+    """Trials and seeds of one normal distribution: one in a hundred."""
+    draws = np.random.default_rng(1).normal(5, 1, (20_000, trials + seeds)).tolist()
+    found = ((Ours(draw[trials:], seeds), cell(*draw[:trials])) for draw in draws)
+    inside = sum(low <= ours.mean <= high for ours, theirs in found
+                 for low, high in [published.limits(theirs, SHARE, ours)])
+    assert 0.007 < 1 - inside / len(draws) < 0.013
 
 
 def verdict(values, switched=(), why_not=""):

@@ -161,8 +161,8 @@ class Assessed:
             mine, its = (self.candidate, other) if seats.test.of == assessed.SHARE else (other, self.candidate)
             whose = {f"{mine} beside {its}": seats.beside(mine, its), f"{other} beside itself": seats.itself(other)}
         means = {}
-        for name, seats_of_name in whose.items():
-            values = [value for seat in seats_of_name for value in seat.values()]
+        for name, by_seat in whose.items():
+            values = [value for seat in by_seat for value in seat.values()]
             if values:
                 means[name] = statistics.fmean(values)
         return means

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import pathlib
 import re
@@ -99,9 +98,7 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
                               min(os.sched_getaffinity(0)), _steps())
     folder = store.run_dir(plan.id)
     if outcome.error:
-        # of what the engine makes for gdb in the cache, too, such as the types of sockets
-        kind = EnvironmentProblem if any(os.strerror(why) in outcome.error for why in (errno.ENOSPC, errno.EDQUOT)) \
-            else RunFailed
+        kind = EnvironmentProblem if outcome.of_machine else RunFailed
         raise kind(f"{outcome.error}; its log is in {folder}")
     print(f"{folder}: finished, {outcome.verdict}")
     if stop.functions:

@@ -68,11 +68,11 @@ class Asked:
         return (f"engine {', '.join(without)}: no jitter of hosts, which this traffic has by default; all engines run "
                 f"with --set '{usual_jitter.OFF}'")
 
-    def carry_out(self, levels: Sequence[Level], among_others: bool, announced: bool = False) -> Done:
+    def carry_out(self, levels: Sequence[Level], among_others: bool, say_how_long: bool = True) -> Done:
         """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.
 
         among_others: other engines carry out the same. Then what this one does not have (a congestion control, a
-        probe, an option) is told and left out. announced: the caller has said how long the runs take.
+        probe, an option) is told and left out. say_how_long: say it, and ask before hours of runs.
         """
         arguments = self.arguments
         probes, points = self._probed(levels[0].engine, among_others)
@@ -81,7 +81,7 @@ class Asked:
         store.create()
         described = self._described(levels, probes, [point for part in parts for point in part.points])
         plans, companions = _of_all(parts, self.seeds)
-        if not announced:
+        if say_how_long:
             _estimates.announce([*plans, *companions], arguments, is_sweep=bool(described.axes))
         folder = experiment.add(store.results, described, plans, companions)
         names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))

@@ -25,19 +25,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import hashlib
 import os
-import pathlib
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kernel.source import DEFAULT_VERSION, NEWEST
 from testbed import engines
-from testbed.cli import _cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
+from testbed.cli import (_cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, _suite_pages,
+                         list as listing, run)
 from testbed.cli._experiment import Asked, Done
-from testbed.core import fields, guesses, progress
+from testbed.core import guesses, progress
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.core.quic_sender import QuicSender
@@ -48,15 +47,11 @@ from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, criteria, published, quic_flows, scenario, suite_parts, suites
 
-if TYPE_CHECKING:
-    from analysis.read.parts import Runs
-
 HELP = "run a list of scenarios: all, studies, an evaluation suite"
 GROUP = "Run experiments"
 VERBS = ("list", "run")
 #: of a run on an engine on whose clock nothing is skipped
 LONGEST_REAL_S = 900
-_LONGEST_NAME = 120
 #: than a greedy flow in its place: 3 to 5 times, by the speeds of suites/quic.yaml
 _QUIC_SLOWER = 4
 
@@ -216,24 +211,18 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
-            if not (suite.baseline or suite.results or suite.criteria or suite.page):
+            if not _suite_pages.has_one(suite):
                 return run.main(asked)
             levels = _kernels.levels(asked)
-            done[step.part.name] = Asked(asked).carry_out(levels, among_others=False, announced=True)
+            done[step.part.name] = Asked(asked).carry_out(levels, among_others=False, say_how_long=False)
             return run.conclude(asked, done[step.part.name])
         code, message = _process.contained(carry_out)
         if code:
             problems[step.part.name], codes[step.part.name] = message, code
     store = Store(results_dir())
     store.create()
-    if suite.baseline:
-        _report(store, suite, chosen, steps, done, problems, subjects, arguments)
-    if suite.results:
-        _report_published(store, suite, chosen, done, problems, arguments)
-    if suite.page:
-        _report_page(store, suite, chosen, done, problems, arguments)
-    if suite.criteria:
-        _report_criteria(store, suite, chosen, done, problems, arguments, command)
+    _suite_pages.write(_suite_pages.Ran(suite, chosen, {step.part.name: step.plans for step in steps}, subjects, done,
+                                        problems, store.results, arguments, command))
     print(f"all reports: {_overview.build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
@@ -480,96 +469,10 @@ def _list(chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], arguments:
     return 0
 
 
-def _report(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequence[_Step],
-            done: dict[str, Done], problems: dict[str, str], subjects: list[str],
-            arguments: argparse.Namespace) -> None:
-    """The page that compares what was tested with the baseline."""
-    from analysis.compare import suite as judged
-    from analysis.pages import suite_report
-    plans = {step.part.name: step.plans for step in steps}
-    description = {
-        "schema": 1, "name": suite.name, "title": suite.title, "source": suite.source, "quick": bool(arguments.version),
-        "description": suite.description, "baseline": subjects[0], "subjects": subjects[1:],
-        "command": _command(arguments), "deviations": fields.encoded(suite.deviations),
-        "left_out": [part.title or part.name for part in suite.parts if part not in chosen],
-        "parts": [_described(part, done.get(part.name), plans.get(part.name, []), problems.get(part.name, ""))
-                  for part in chosen]}
-    found = judged.Suite(judged.SuiteRecord(description), store.results, arguments.margin)
-    page = suite_report.write(found, store.results / _folder(suite, subjects[0], subjects[1:], arguments))
-    for line in filter(None, [*found.sentences(), found.seeds_to_decide()]):
-        print(line)
-    print(f"suite: {page}")
-
-
-def _runs_of(store: Store, done: dict[str, Done], problems: dict[str, str], name: str) -> "Runs":
-    """What was run of a part, for a page."""
-    from analysis.read.parts import Runs
-    one = done.get(name)
-    return Runs(store.results / one.folder.name, tuple(one.ids), problems.get(name, "")) if one else \
-        Runs(None, (), problems.get(name, "not run"))
-
-
-def _report_published(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
-                      problems: dict[str, str], arguments: argparse.Namespace) -> None:
-    """The page that lays results beside what was published."""
-    from analysis.compare import published as beside
-    from analysis.pages import published_report
-    short = bool(arguments.version)
-
-    runs = functools.partial(_runs_of, store, done, problems)
-    found = [beside.Judged(part.about(), part.asked(short), runs(part.name), {
-        name: runs(switched.name) for name, switched in part.switched(short).items()})
-        for part in chosen if isinstance(part, published.Result)]
-    page = published_report.write(found, store.results / _folder(suite, "", [], arguments), suite.title,
-                                  suite.description, _command(arguments), short)
-    print(beside.sentence(found))
-    print(f"suite: {page}")
-
-
-def _report_page(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
-                 problems: dict[str, str], arguments: argparse.Namespace) -> None:
-    """The page on which the suite lays out its parts."""
-    from analysis import pages
-    runs = functools.partial(_runs_of, store, done, problems)
-    page, sentences = pages.module_of(suite.page).write(
-        {part.name: runs(part.name) for part in chosen}, store.results / _folder(suite, "", [], arguments), suite.title,
-        suite.description, _command(arguments), bool(arguments.version))
-    for line in sentences:
-        print(line)
-    print(f"suite: {page}")
-
-
-def _report_criteria(store: Store, suite: suites.Suite, chosen: Sequence[suite_parts.Part], done: dict[str, Done],
-                     problems: dict[str, str], arguments: argparse.Namespace, command: Sequence[str]) -> None:
-    """The page that says which criteria a candidate meets."""
-    from analysis.compare import assessment
-    from analysis.pages import assessment_report
-    candidate, = _candidate(arguments)
-
-    runs = functools.partial(_runs_of, store, done, problems)
-    references = [one.name for other in suite.against for one in ccas.parse(other)]
-    # modules say their names when they are built: of those that ran alone, in the order in which they were asked for
-    asked = list(dict.fromkeys([candidate.name, *references]))
-    built: dict[str, str] = {}
-    for one in done.values():
-        alone = [subject for subject in one.subjects if "+" not in subject]
-        if len(alone) == len(asked):
-            built = dict(zip(asked, alone))
-    name = built.get(candidate.name, next((one.subjects[0] for one in done.values() if one.subjects), candidate.name))
-    references = [built.get(one, one) for one in references]
-    found = [assessment.Assessed(part.about(), name, references, runs(part.name))
-             for part in chosen if isinstance(part, criteria.Criterion)]
-    page = assessment_report.write(found, store.results / _folder(suite, "", [], arguments), assessment_report.Head(
-        suite.title, suite.description, command, bool(arguments.version), suites.hashes(suite, chosen)))
-    for line in assessment.sentences(found):
-        print(line)
-    print(f"assessment: {page}")
-
-
 def _with_references(suite: suites.Suite, arguments: argparse.Namespace) -> suites.Suite:
     """Criteria are assessed against what was asked for."""
     if arguments.verb == "run":
-        _candidate(arguments)
+        _check_candidate(arguments)
     if not arguments.against:
         return suite
     against = tuple(name for name in map(str.strip, arguments.against.split(",")) if name)
@@ -579,40 +482,11 @@ def _with_references(suite: suites.Suite, arguments: argparse.Namespace) -> suit
         for part in suite.parts))
 
 
-def _candidate(arguments: argparse.Namespace) -> list[ccas.Subject]:
-    """What is assessed: one congestion control."""
+def _check_candidate(arguments: argparse.Namespace) -> None:
+    """UsageError unless one congestion control is to be assessed."""
     found = ccas.parse(arguments.cca or "")
     if len(found) != 1 or "+" in found[0].name:
         raise UsageError("--cca: one congestion control, which is assessed, expected")
-    return found
-
-
-def _described(part: suite_parts.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, object]:
-    return {"name": part.name, "title": part.title, "section": part.section, "not_run": part.not_run,
-            "problem": problem, "experiment": done.folder.name if done else None,
-            "runs": [plan.id for plan in plans], **{name: fields.encoded(getattr(part, name))
-                                                    for name in ("outputs", "parameters", "deviations")}}
-
-
-def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
-    """suite-iccrg-quick-mine-cubic"""
-    words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
-    words += map(_in_a_name, arguments.cca.split(",")) if (suite.results or suite.criteria) and arguments.cca else []
-    words += ["against", baseline] if arguments.baseline else []
-    words += ["against", *map(_in_a_name, arguments.against.split(","))] if arguments.against else []
-    words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
-    words += [arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
-    if arguments.kernel:
-        words.append("kernel" + pathlib.Path(arguments.kernel).name)
-    words += [f"hz{arguments.hz}"] * bool(arguments.hz) + sorted(arguments.kernel_options)
-    name = "-".join(words)
-    return name if len(name) <= _LONGEST_NAME else \
-        f"{name[:_LONGEST_NAME - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def _in_a_name(cca: str) -> str:
-    """A congestion control as a part of a folder's name: tcp_mine of ./tcp_mine.c"""
-    return pathlib.PurePath(cca.strip()).stem.replace(":", "-")
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 
 from kernel import crash, host
-from testbed.core.errors import RunFailed
+from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.engines._kernel_engine import Status, read_status
 
 #: of a kernel or a process 1 whose memory had no page behind it: the folder it lies in was full
@@ -30,7 +30,8 @@ def _no_lines(place: str) -> str:
 
 def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str,
           lines_of: _Lines = _no_lines) -> Status:
-    """What the guest said at its end; RunFailed unless that was that all went well."""
+    """What the guest said at its end; RunFailed unless that was that all went well,
+    EnvironmentProblem where a folder was full."""
     log = log_path.read_bytes().decode("utf-8", "replace")
     wrong = crash.describe(log, lines_of)
     status = read_status(work_dir)
@@ -45,9 +46,9 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
         raise RunFailed(f"inside the guest: {status.error}{why}")
     # then neither pages nor status nor log could be written; what the guest had of its memory is free again
     if _BUS_ERROR.search(log) or _free_bytes(memory) < 1 << 20:
-        raise RunFailed(_full(memory))
+        raise EnvironmentProblem(_full(memory))
     if _free_bytes(str(work_dir)) < 1 << 20:
-        raise RunFailed(f"No space left on device: {work_dir}")
+        raise EnvironmentProblem(f"No space left on device: {work_dir}")
     if wrong:
         raise RunFailed(f"the guest kernel crashed: {_indented(wrong)}")
     if returncode < 0:

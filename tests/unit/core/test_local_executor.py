@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Many runs at a time, with runs that take no time."""
+import errno
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import pytest
 
 import testbed.runs.run
 from testbed.cli import _process
-from testbed.core.errors import RunFailed
+from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.executors import _cpus, local
 from testbed.runs import campaign, experiment, index
 from testbed.runs.store import Store, read_record
@@ -54,21 +55,26 @@ def test_every_run_once(carry_out):
     assert json.loads((carry_out.store.run_dir(plans[0].id) / "environment.json").read_text())["clock"] == "virtual"
 
 
-def test_a_guest_that_is_too_large_is_told_and_nothing_is_done(carry_out, tmp_path):
+@pytest.fixture
+def execute(carry_out, tmp_path):
+    """execute(engine, **options of a job) -> outcome of a run on one CPU"""
+    before = os.sched_getaffinity(0)
+    carry_out.store.create()
+
+    def run(engine, **options):
+        os.sched_setaffinity(0, {min(before)})
+        return testbed.runs.run.execute(testbed.runs.run.Job(plan(), **options), engine, carry_out.store, tmp_path,
+                                        min(before), lambda *_: None)
+    yield run
+    os.sched_setaffinity(0, before)
+
+
+def test_a_guest_that_is_too_large_is_told_and_nothing_is_done(carry_out, execute, tmp_path):
     store, engine = carry_out.store, QuickEngine(tmp_path / "calls")
     engine.memory_mb = lambda plan, workload_dir: 2000 if (workload_dir / "workload.json").exists() else 0
-    store.create()
-
-    def run(most_memory_mb):
-        job = testbed.runs.run.Job(plan(), most_memory_mb=most_memory_mb)
-        os.sched_setaffinity(0, {min(before)})
-        return testbed.runs.run.execute(job, engine, store, tmp_path, min(before), lambda *_: None)
-    before = os.sched_getaffinity(0)
-    try:
-        assert run(1999) == testbed.runs.run.Outcome(plan().id, needs_mb=2000) and list(store.runs.iterdir()) == []
-        assert run(2000).needs_mb == 0 and store.finished(plan().id)
-    finally:
-        os.sched_setaffinity(0, before)
+    assert execute(engine, most_memory_mb=1999) == testbed.runs.run.Outcome(plan().id, needs_mb=2000)
+    assert list(store.runs.iterdir()) == []
+    assert execute(engine, most_memory_mb=2000).needs_mb == 0 and store.finished(plan().id)
 
 
 _at_next_fork: list[int] = []
@@ -188,6 +194,14 @@ def test_traffic_that_cannot_be_made_fails_its_own_runs_only(carry_out, monkeypa
     monkeypatch.setattr(testbed.runs.run, "_prepare", refuse_seed_2)
     failures, made, _ = carry_out({}, plans_of("reno", seeds=(1, 2, 3)))
     assert failures == {"reno-seed2": "no such trace"} and made == ["reno-seed1", "reno-seed3"]
+
+
+@pytest.mark.parametrize("problem, of_machine", [
+    (EnvironmentProblem("why"), True), (OSError(errno.ENOSPC, "why"), True), (OSError(errno.EDQUOT, "why"), True),
+    (OSError(errno.ENOENT, "why"), False), (RunFailed("why"), False)])
+def test_an_error_of_the_machine_is_told_apart(execute, tmp_path, problem, of_machine):
+    outcome = execute(QuickEngine(tmp_path / "calls", {f"{plan().subject}-seed{plan().seed}": raising(problem)}))
+    assert outcome.of_machine is of_machine and "why" in outcome.error
 
 
 def test_a_full_disk_while_a_run_is_sealed(carry_out, monkeypatch):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from testbed.core.errors import RunFailed
+from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.engines import _watch
 from testbed.engines.uml import ending
 
@@ -25,11 +25,11 @@ FULL = (r"the folder of the guest's memory was full: {} \(\d+ MB are free now th
 @pytest.fixture
 def ended(tmp_path):
     """What is said of a guest that left this log, and this last word."""
-    def said(log, status=None):
+    def said(log, status=None, kind=RunFailed):
         (tmp_path / "log.txt").write_text(log)
         if status:
             (tmp_path / "status.json").write_text(json.dumps(status))
-        with pytest.raises(RunFailed) as problem:
+        with pytest.raises(kind) as problem:
             ending.check(0, tmp_path, tmp_path / "log.txt", str(tmp_path))
         return str(problem.value)
     return said
@@ -38,7 +38,7 @@ def ended(tmp_path):
 @pytest.mark.parametrize("log", [BUS_ERROR, INIT_KILLED.format(7)])
 def test_memory_without_room_is_no_crash_of_the_kernel(ended, tmp_path, log):
     """Though there is room again: what the guest had is free."""
-    assert re.match(FULL.format(tmp_path), ended(log))
+    assert re.match(FULL.format(tmp_path), ended(log, kind=EnvironmentProblem))
 
 
 def test_a_program_without_memory(ended, tmp_path):
@@ -65,9 +65,9 @@ def test_folders_that_are_still_full(ended, tmp_path, monkeypatch):
     def statvfs(folder):
         return os.statvfs_result((4096, 4096, 100, 0, 0 if folder in full else 10**6, 0, 0, 0, 0, 255))
     monkeypatch.setattr(ending.os, "statvfs", statvfs)
-    assert re.match(FULL.format(tmp_path), ended(""))
+    assert re.match(FULL.format(tmp_path), ended("", kind=EnvironmentProblem))
     (tmp_path / "memory").mkdir()
-    with pytest.raises(RunFailed, match=f"^No space left on device: {tmp_path}$"):
+    with pytest.raises(EnvironmentProblem, match=f"^No space left on device: {tmp_path}$"):
         ending.check(0, tmp_path, tmp_path / "log.txt", str(tmp_path / "memory"))
 
 

@@ -54,7 +54,7 @@ def carried_out(monkeypatch, results):
 
     calls = Calls()
 
-    def carry_out(self, engine, among_others, announced):
+    def carry_out(self, engine, among_others, say_how_long):
         asked = self.arguments
         calls.append((asked.scenario, asked.cca, asked.seeds, asked.sweeps))
         if asked.scenario in calls.problems:

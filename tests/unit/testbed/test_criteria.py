@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from testbed import cli
-from testbed.cli import suite
+from testbed.cli import _suite_pages
 from testbed.core import metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
@@ -214,7 +214,7 @@ def test_metrics_of_any_sender_are_metrics():
 def test_the_folder_of_a_page_has_names_and_no_paths():
     asked = argparse.Namespace(version="quick", cca="./a/tcp_mine.c", against="./refs/tcp_b.c, quic:quinn:cubic",
                                only=None, baseline=None, engine=None, kernel=None, hz=None, kernel_options=[])
-    assert suite._folder(suites.load("rfc9743"), "", [], asked) == \
+    assert _suite_pages.folder_name(suites.load("rfc9743"), [], asked) == \
         "suite-rfc9743-quick-tcp_mine-against-tcp_b-quic-quinn-cubic"
 
 

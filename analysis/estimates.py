@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-#: a sample spreads widely, and its interval follows its skewness, from this standard deviation on (share of the mean)
+#: a sample spreads widely, and its interval follows its skewness, from this standard deviation on: as a share of the
+#: mean, or of what the mean lacks to the most that a value can be
 WIDE = 0.3
 #: how much longer the side of the longer tail gets, in units of the estimate's skewness: by simulation, so that 95 %
 #: intervals of exponential and lognormal (sigma 1) values hold the mean in more than 90 % from five values on
@@ -31,9 +32,10 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     return float(stdtrit(degrees, 0.5 + confidence / 2))
 
 
-def is_wide(sample: np.ndarray) -> bool:
-    """Whether a sample spreads widely."""
-    return len(sample) > 1 and bool(sample.std(ddof=1) > WIDE * abs(sample.mean()))
+def is_wide(sample: np.ndarray, most: float = math.inf) -> bool:
+    """Whether a sample spreads widely; most: what no value can exceed, such as 1 of Jain's index."""
+    room = min(abs(sample.mean()), most - sample.mean() if sample.max() <= most else math.inf)
+    return len(sample) > 1 and bool(sample.std(ddof=1) > WIDE * room)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Comparisons:
         if not run_lists.comparable(first, second):
             return None
         found = run_lists.compare(first, second, self._results.is_ratio(metric),
-                                  *metrics.margin(metric, self._margin))
+                                  *metrics.margin(metric, self._margin), metrics.most(metric))
         seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)
         apart = [second[key] - first[key] for key in first if key in second]
         one_way = bool(apart) and (min(apart) > 0 or max(apart) < 0)

@@ -88,9 +88,10 @@ def _traffic(run: Run) -> str:
 
 
 def compare(reference: Mapping[Key, float], values: Mapping[Key, float], ratio: bool = False,
-            margin: float = stats.MARGIN, resolution: float = 0.0) -> stats.Comparison:
+            margin: float = stats.MARGIN, resolution: float = 0.0, most: float = math.inf) -> stats.Comparison:
     """Compare two samples {key: value}: paired where two keys or more are common (on these alone), else Welch.
 
+    most: what no value can exceed (`metrics.most`).
     ValueError when one is empty, a ratio is not above zero, or a value is infinite (see `comparable`).
     """
     if not comparable(reference, values):
@@ -98,8 +99,8 @@ def compare(reference: Mapping[Key, float], values: Mapping[Key, float], ratio: 
     common = [key for key in reference if key in values]
     if len(common) >= _LEAST_PAIRS:
         return stats.compare_paired([reference[key] for key in common], [values[key] for key in common], ratio, margin,
-                                    resolution)
-    return stats.compare_unpaired(list(reference.values()), list(values.values()), ratio, margin, resolution)
+                                    resolution, most=most)
+    return stats.compare_unpaired(list(reference.values()), list(values.values()), ratio, margin, resolution, most)
 
 
 def comparable(reference: Mapping[Key, float], values: Mapping[Key, float]) -> bool:
@@ -115,7 +116,8 @@ def compare_runs(reference: Measurements, other: Measurements, wanted: Iterable[
     for metric, scope in reference.units if wanted is None else wanted:
         first, second = reference.sample(metric, scope), other.sample(metric, scope)
         if comparable(first, second):
-            found[metric, scope] = compare(first, second, metric in ratios, *metrics.margin(metric, margin))
+            found[metric, scope] = compare(
+                first, second, metric in ratios, *metrics.margin(metric, margin), metrics.most(metric))
     return found
 
 

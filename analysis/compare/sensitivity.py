@@ -155,8 +155,8 @@ class Sensitivity:
             for subject in self.subjects[1:]:
                 first, second = (self._sample(name, label, quantity) for name in (self.reference, subject))
                 if run_lists.comparable(first, second):
-                    found.append((quantity, subject, run_lists.compare(first, second, self._ratio(quantity),
-                                                                       *self._margin(quantity))))
+                    found.append((quantity, subject, run_lists.compare(
+                        first, second, self._ratio(quantity), *self._margin(quantity), metrics.most(quantity.metric))))
                 elif first and second:
                     self.not_reached.append((label, subject, quantity))
         decisions = stats.decide([comparison for _, _, comparison in found])

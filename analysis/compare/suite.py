@@ -228,7 +228,8 @@ class Part:
         known = 0.0 if scale else max(self._resolutions.get((one.label, output.metric), 0.0)
                                       for one in (reference, row) if one)
         margin, own = metrics.margin(output.metric, self.margin)
-        comparison = run_lists.compare(first, second, ratio, margin, max(known, own))
+        comparison = run_lists.compare(first, second, ratio, margin, max(known, own),
+                                       math.inf if scale else metrics.most(output.metric))
         seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
         return Statement(output, row, NO_VERDICT, Compared(
             self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,

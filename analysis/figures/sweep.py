@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.drawing import gnuplot, legend, named_axis, style
 from analysis.figures import Figure
-from analysis.metrics import load_metrics
 from analysis.read import tcp
 from analysis.read.experiment import Axis, Experiment, Row
 
@@ -124,9 +123,9 @@ def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, q
     for row in rows:
         if row.point[place] not in axis.values:         # a point of the sweep that leaves this axis out
             continue
-        values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]
+        values = [value for run in experiment.usable(row) for value in _values(metrics.load_metrics(run), quantity)]
         if values:
-            summary = stats.summarise(values, quantity.ratio)
+            summary = stats.summarise(values, quantity.ratio, metrics.most(quantity.metric))
             found.append((axis.places[axis.values.index(row.point[place])], summary.mean,
                           np.nan if summary.low is None else summary.low,
                           np.nan if summary.high is None else summary.high))
@@ -134,8 +133,8 @@ def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, q
     return pd.DataFrame(sorted(found), columns=columns) if found else pd.DataFrame()
 
 
-def _values(metrics: pd.DataFrame, quantity: Quantity) -> list[float]:
-    mine = metrics[(metrics["metric"] == quantity.metric) & (metrics["scope"] == quantity.scope)]
+def _values(measured: pd.DataFrame, quantity: Quantity) -> list[float]:
+    mine = measured[(measured["metric"] == quantity.metric) & (measured["scope"] == quantity.scope)]
     return [float(value) for value in mine["value"]]
 
 

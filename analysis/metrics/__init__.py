@@ -8,8 +8,9 @@ far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on 
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
 `MARGINS = {name: difference in its unit}` says what counts as equal where a share of the mean does not, as of Jain's
-index. `resolution(run)` says how exactly values are known that come from samples: {name of UNITS that is no ratio: in
-its unit}.
+index. `MOST = {name: number in its unit}` says what can never be more, such as 100 %: nor can an interval, and near it
+values are as skewed as near 0. `resolution(run)` says how exactly values are known that come from samples: {name of
+UNITS that is no ratio: in its unit}.
 `BETTER = {name: "higher" or "lower"}` says which values users want; what is not in it is neither better nor worse.
 `SHOWN` lists the columns that the file adds to tables of the report (`TABLES`). `NOT_COMPARED` names metrics that the
 workload decides, or that are another column in another unit: the report shows them without a comparison.
@@ -138,27 +139,37 @@ def margin(metric: str, share: float) -> tuple[float, float]:
     return (share, 0.0) if own is None else (0.0, own)
 
 
-@functools.cache
 def margins() -> dict[str, float]:
     """{metric: differences below this are none, in its unit} of those that do not take a share of the mean."""
+    return numbers("MARGINS")
+
+
+def most(metric: str) -> float:
+    """What no value can exceed, in its unit; infinite where nothing is known."""
+    return numbers("MOST").get(metric, math.inf)
+
+
+@functools.cache
+def numbers(what: str) -> dict[str, float]:
+    """{metric: number} that files have under a name."""
     found: dict[str, float] = {}
     for name in names():
         with contextlib.suppress(Exception):            # reported where its metrics are missed
-            found.update(_margins_of(name))
+            found.update(_numbers_of(name, what))
     return found
 
 
-def _margins_of(name: str) -> dict[str, float]:
-    """What a file says in MARGINS, {} if nothing. AnalysisError if that is of no use."""
-    found = getattr(module(name), "MARGINS", {})
+def _numbers_of(name: str, what: str) -> dict[str, float]:
+    """{metric: number above 0} that a file has under a name, {} if nothing. AnalysisError if that is of no use."""
+    found = getattr(module(name), what, {})
     if not isinstance(found, dict):
-        raise AnalysisError(f"MARGINS: a mapping such as {{'jains_index': 0.01}} expected, not {found!r}")
+        raise AnalysisError(f"{what}: a mapping such as {{'jains_index': 0.01}} expected, not {found!r}")
     for metric, value in found.items():
         if metric not in _units_of(name) or metric in _ratios_of(name):
-            raise AnalysisError(f"MARGINS: {metric} is " + ("a ratio" if metric in _ratios_of(name) else
-                                                            "not among the UNITS of its file"))
+            raise AnalysisError(f"{what}: {metric} is " + ("a ratio" if metric in _ratios_of(name) else
+                                                           "not among the UNITS of its file"))
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise AnalysisError(f"MARGINS: {value!r} of {metric}; a number above 0 expected")
+            raise AnalysisError(f"{what}: {value!r} of {metric}; a number above 0 expected")
     return found
 
 
@@ -244,7 +255,8 @@ def compute_metrics(run: Run, files: Sequence[str] | None = None) -> tuple[list[
                 found.append(metric)
             _check_shown(name)
             _check_better(name)
-            _margins_of(name)
+            _numbers_of(name, "MARGINS")
+            _numbers_of(name, "MOST")
             _resolution_of(name, run)               # here, because what goes wrong is kept
         except Exception as error:      # the fault of the metric, or of what it was given to read
             ending.if_asked()

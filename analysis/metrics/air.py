@@ -13,6 +13,7 @@ from testbed.core.guest_files import Counters
 UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "retry_share": "%", "garbled_share": "%",
          "frame_loss": "%", "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets",
          "air_queue_max": "packets", "queue_drops_above_air": "packets"}
+MOST = {"air_busy": 100.0}
 SHOWN = [Shown("cells", "air_busy", "busy", 10), *(
     Shown("stations", metric, heading, order) for order, (metric, heading) in enumerate((
         ("airtime", "on the air"), ("attempts_per_frame", "attempts per frame"), ("retry_share", "repeated"),

@@ -18,6 +18,7 @@ UNITS = {"arrived_rate_l2": "Mbit/s", "arrived_packet_mean_l2": "B", "sent_rate_
          "jains_index_arrived": "1"}
 BETTER = {"jains_index_arrived": "higher"}
 MARGINS = {"jains_index_arrived": fairness.JAIN_MARGIN}
+MOST = {"jains_index_arrived": 1.0}
 WINDOWED = {"arrived_rate_l2", "arrived_packet_mean_l2", "sent_rate_l2", "jains_index_arrived"}
 OF_ANY_SENDER = {"arrived_rate_l2": "mean_throughput_l4", "sent_rate_l2": "mean_sending_rate_l4",
                  "jains_index_arrived": "jains_index_whole"}

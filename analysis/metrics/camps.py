@@ -9,6 +9,7 @@ from analysis.read.runs import Run
 
 UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
 BETTER = {"transfers_finished": "higher", "transfer_time_mean": "lower"}
+MOST = {"transfers_finished": 100.0}
 SHOWN = [Shown("camp_times", "transfers_finished", "finished", 10), Shown("camp_times", "transfer_time_mean", "", 20)]
 
 

@@ -9,6 +9,7 @@ from analysis.read.runs import Run
 from testbed.core.guest_files import Guest
 
 UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
+MOST = {"flows_connected_share": 100.0}
 SHOWN = [Shown("journeys", "flows_connected", "flows connected", 10),
          Shown("journeys", "flows_connected_share", "of all flows", 20)]
 _GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.Each(shapes.Object(

@@ -13,6 +13,7 @@ UNITS = {
     "connections_started": "1", "connections_unfinished": "1", "unfinished_bytes": "MB", "unfinished_bytes_share":
     "%", "connections_finished_share": "%", "connections_failed": "1"}
 BETTER = {"connections_unfinished": "lower", "connections_failed": "lower", "connections_finished_share": "higher"}
+MOST = {"connections_finished_share": 100.0}
 SHOWN = [Shown("connections", "connections_started", "connections", 10),
          Shown("connections", "connections_finished_share", "finished", 20),
          Shown("connections", "connections_failed", "failed", 30),

@@ -26,6 +26,7 @@ UNITS = {
     "mean_entropy_fairness_throughput_l4": "bit", "mean_product_fairness_throughput_l4": "1"}
 MARGINS = {"mean_jains_fairness_throughput_l4": fairness.JAIN_MARGIN,
            "mean_entropy_fairness_throughput_l4": fairness.ENTROPY_MARGIN_BIT}
+MOST = {"mean_jains_fairness_throughput_l4": 1.0}
 SHOWN = [Shown("flow_layers", "mean_throughput_l7", "throughput, layer 7", 20, best=1),
          Shown("flow_layers", "mean_sending_rate_l7", "sending rate, layer 7", 40, best=1),
          Shown("flow_layers", "cov_throughput_l4", "variation of throughput", 50, best=-1),

@@ -28,6 +28,7 @@ BETTER = {"jains_index": "higher"}
 WINDOWED = {"mean_throughput_l4", "mean_delivery_rate_l4", "mean_sending_rate_l4", "total_retransmissions_l4",
             "mean_cwnd_l4", "mean_srtt_l4", "mean_agg_throughput_l4", "jains_index", "entropy_of_shares"}
 MARGINS = {"jains_index": fairness.JAIN_MARGIN, "entropy_of_shares": fairness.ENTROPY_MARGIN_BIT}
+MOST = {"jains_index": 1.0}
 SHOWN = [Shown("flows", "mean_throughput_l4", "", 10), Shown("ccas", "mean_throughput_l4", "", 10),
          Shown("fairness", "jains_index", "Jain's fairness index", 10),
          Shown("fairness", "entropy_of_shares", "entropy of the shares", 20),

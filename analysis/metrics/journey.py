@@ -16,6 +16,7 @@ from analysis.read.series import sojourn_samples, whole_intervals
 from testbed.core.guest_files import Counters
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
+MOST = {"delivery_ratio": 100.0}
 SHOWN = [Shown("journeys", "arrived_rate_l3", "throughput, layer 3", 30),
          Shown("journeys", "delivery_ratio", "delivered", 40),
          Shown("journeys", "drop_ratio", "dropped", 50),

@@ -14,6 +14,7 @@ from topologies.links import varying
 UNITS = {
     "mean_qdisc_delay_l2": "ms", "mean_qdisc_length_l2": "packets", "mean_sending_rate_l1": "Mbit/s",
     "total_qdisc_drops_l2": "packets", "utilisation_while_active": "%"}
+MOST = {"utilisation_while_active": 100.0}
 SHOWN = [Shown("link_layers", "mean_qdisc_delay_l2", "queueing delay, layer 2", 10, best=-1),
          Shown("link_layers", "mean_qdisc_length_l2", "queue length, layer 2", 20, best=-1),
          Shown("link_layers", "mean_sending_rate_l1", "sending rate, layer 1", 30, best=1),

@@ -15,6 +15,7 @@ UNITS = {
     "reductions_per_loss_episode": "1", "reductions": "1/min", "reduction_factor": "1", "window_at_reduction":
     "segments", "window_growth": "segments/s"}
 RATIOS = ("reduction_factor",)
+MOST = {"loss_episodes_shared": 100.0}
 SHOWN = [Shown("episodes", "loss_episodes", "episodes", 10),
          Shown("episodes", "loss_episodes_shared", "in all flows", 20),
          Shown("episode_flows", "reductions_per_loss_episode", "reductions per episode", 10),

@@ -10,6 +10,7 @@ from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"buffer_occupancy": "%"}
+MOST = {"buffer_occupancy": 100.0}
 WINDOWED = {"buffer_occupancy"}
 
 

@@ -14,6 +14,7 @@ from analysis.read.runs import Run
 UNITS = {"jains_index_whole": "1", "share_of_goodput": "%"}
 BETTER = {"jains_index_whole": "higher"}
 MARGINS = {"jains_index_whole": fairness.JAIN_MARGIN}
+MOST = {"jains_index_whole": 1.0, "share_of_goodput": 100.0}
 SHOWN = [Shown("journeys", "jains_index_whole", "Jain's index", 70)]
 
 

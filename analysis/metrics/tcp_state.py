@@ -11,6 +11,7 @@ UNITS = {
     "retransmission_share": "%", "rwnd_limited_share": "%", "sndbuf_limited_share": "%", "cwnd_mean": "segments",
     "srtt_mean": "ms"}
 BETTER = {"retransmission_share": "lower"}
+MOST = {"rwnd_limited_share": 100.0, "sndbuf_limited_share": 100.0}
 WINDOWED = {"retransmission_share", "rwnd_limited_share", "sndbuf_limited_share", "cwnd_mean", "srtt_mean"}
 SHOWN = [Shown("links", "retransmission_share", "retransmitted", 90)]
 

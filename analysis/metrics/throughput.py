@@ -12,6 +12,7 @@ from topologies.links import varying
 
 UNITS = {"throughput_mean": "Mbit/s", "utilisation": "%", "throughput_sd": "Mbit/s"}
 BETTER = {"throughput_mean": "higher", "utilisation": "higher"}
+MOST = {"utilisation": 100.0}
 WINDOWED = {"throughput_mean", "utilisation", "throughput_sd"}
 SHOWN = [Shown("links", "throughput_mean", "throughput", 10), Shown("links", "throughput_sd", "throughput, sd", 20),
          Shown("links", "utilisation", "utilisation", 30),

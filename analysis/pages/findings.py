@@ -202,7 +202,7 @@ def _levels(results: Results, known: Sequence[Known], rows: Sequence[Row]) -> li
         return [_too_few(results, known, rows, fewest)] if len(results.experiment.subjects) == 1 else []
     parts: list[str] = []
     for one in known[:3]:
-        means = [(stats.summarise(sample, results.is_ratio(one.quantity.metric)), row) for row in rows
+        means = [(results.summarise(one.quantity.metric, sample), row) for row in rows
                  if (sample := results.sample(row, one.quantity.metric, one.scope)) and all(map(math.isfinite, sample))]
         if not means or not any(found.mean for found, _ in means):
             continue

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis import stats
 from analysis.drawing import style
 from analysis.flows import flow_means
 from analysis.metrics import Shown, shown
@@ -72,7 +71,7 @@ def _line(results: Results, places: Sequence[tuple[Row, str]], one: Shown, where
     if not any(samples):
         return []
     unit = next(found for _, scope in places if (found := results.unit(one.metric, scope)) is not None)
-    means = [stats.summarise(sample) if sample else None for sample in samples]
+    means = [results.summarise(one.metric, sample) if sample else None for sample in samples]
     known = [one.best * mean.mean for mean in means if mean is not None]
     winner = max(known) if one.best and len(known) > 1 and min(known) < max(known) else None
     values: list[Value | None] = []

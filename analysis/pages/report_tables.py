@@ -205,7 +205,7 @@ def cell(results: Results, row: Row, column: Column, compared: Compared | None) 
     if missed:
         some = "" if missed == len(sample) else f" in {missed} of {len(sample)}"
         return Cell(f"not reached{some}", "", "", "more were unfinished at the end of the run than this leaves")
-    mean, spread = interval(stats.summarise(sample, results.is_ratio(column.metric)))
+    mean, spread = interval(results.summarise(column.metric, sample))
     if compared is None or compared.decision.p is None:
         return Cell(mean, spread, "", "")
     words = f"{compared.decision.words} (against {compared.reference})"

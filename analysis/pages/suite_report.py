@@ -335,7 +335,7 @@ def _outputs(part: Part) -> Iterator[dict[str, object]]:
         for output in part.outputs:
             sample = part.results.keyed(row, output.metric, output.scope)
             if sample:
-                found = stats.summarise(list(sample.values()), part.results.is_ratio(output.metric))
+                found = part.results.summarise(output.metric, sample.values())
                 yield {"part": part.name, "point": _at(part, row), "subject": row.subject, "metric": output.metric,
                        "scope": output.scope, "unit": part.results.unit(output.metric, output.scope), "n": found.n,
                        "seeds": " ".join(str(key.seed) for key in sorted(sample)), "mean": found.mean,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from analysis import metrics, stats
+from analysis import metrics
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError, Interval
 from analysis.read.tables import Results
@@ -89,7 +89,7 @@ def _judged(results: Results, one: Expectation, row: Row) -> Outcome:
         else:
             reason = f"no run has {one.metric}"
         return Outcome(one, row, UNKNOWN, "", 0, usable, None, reason)
-    mean = stats.summarise(sample, results.is_ratio(one.metric)).mean
+    mean = results.summarise(one.metric, sample).mean
     return Outcome(one, row, MET if one.met_by(mean) else NOT_MET, scope, len(sample), usable, mean, "")
 
 

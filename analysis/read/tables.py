@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -99,6 +99,10 @@ class Results:
     def is_ratio(self, metric: str) -> bool:
         return metric in self._ratios
 
+    def summarise(self, metric: str, sample: Iterable[float]) -> stats.Summary:
+        """Mean and interval of values of a metric (analysis/stats)."""
+        return stats.summarise(list(sample), self.is_ratio(metric), metrics.most(metric))
+
     def unit(self, metric: str, scope: str) -> str | None:
         """Unit of a metric, None when no usable run has it."""
         return self._units.get((metric, scope))
@@ -123,7 +127,7 @@ class Results:
         rows = []
         place = {row.label: row for row in self.experiment.rows}
         for (label, metric, scope), sample in self._samples.items():
-            found = stats.summarise(list(sample.values()), self.is_ratio(metric))
+            found = self.summarise(metric, sample.values())
             seeds = " ".join(str(key.seed) for key in sorted(sample))
             rows.append((*place[label].point, place[label].subject, metric, scope, self._units[metric, scope], found.n,
                          seeds, "geometric" if found.ratio else "arithmetic", found.mean, found.low, found.high, label))

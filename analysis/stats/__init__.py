@@ -143,11 +143,12 @@ class Decision:
         return self.p_equal is not None and self.p_equal <= 1 - CONFIDENCE
 
 
-def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
+def summarise(values: Sequence[float], ratio: bool = False, most: float = math.inf) -> Summary:
     """Mean and Student's t interval of a sample; of ratios, the geometric mean and the interval of that.
 
     Where values spread widely, the side of the longer tail is longer (analysis/estimates.py). The mean of values that
-    are all 0 or more has no interval below 0: no metric can be negative.
+    are all 0 or more has no interval below 0: no metric can be negative. Nor has it one above `most`, which no value
+    can exceed.
     Where a value is infinite (a percentile that was not reached), so is the mean, and there is no interval.
     ValueError when the sample is empty, or a ratio is not above zero.
     """
@@ -161,9 +162,10 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     if one_value(values):
         return Summary(n, _back(mean, ratio), 0.0, None, None, ratio)
     sd = float(sample.std(ddof=1))
-    found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample))
+    found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample, most))
     low = max(found.low, 0.0) if not ratio and sample.min() >= 0 else found.low
-    return Summary(n, _back(mean, ratio), sd, _back(low, ratio), _back(found.high, ratio), ratio)
+    high = min(found.high, most) if not ratio and sample.max() <= most else found.high
+    return Summary(n, _back(mean, ratio), sd, _back(low, ratio), _back(high, ratio), ratio)
 
 
 def summarise_median(values: Sequence[float]) -> Summary:
@@ -238,25 +240,27 @@ def seeds_to_decide(found: Comparison, undecided: int = 1) -> int | None:
 
 
 def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
-                   margin: float = MARGIN, resolution: float = 0.0, spread_needed: bool = True) -> Comparison:
+                   margin: float = MARGIN, resolution: float = 0.0, spread_needed: bool = True,
+                   most: float = math.inf) -> Comparison:
     """Compare values that belong together one by one, such as those of the same seed.
 
+    most: what no value can exceed.
     spread_needed: whether values without spread say nothing; else they say for sure what they say.
     ValueError when there are none, not as many of both, or a ratio is not above zero.
     """
-    both = _Samples.of(reference, values, ratio)
+    both = _Samples.of(reference, values, ratio, most)
     if len(both.first) != len(both.second):
         raise ValueError(f"pairs need as many values on both sides, not {len(both.first)} and {len(both.second)}")
     return _comparison(PAIRED, both, _Samples.paired, margin, resolution, spread_needed)
 
 
 def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
-                     margin: float = MARGIN, resolution: float = 0.0) -> Comparison:
+                     margin: float = MARGIN, resolution: float = 0.0, most: float = math.inf) -> Comparison:
     """Compare two independent samples by Welch's test; without an interval when either has n < 2.
 
-    ValueError when one is empty or a ratio is not above zero.
+    most: what no value can exceed. ValueError when one is empty or a ratio is not above zero.
     """
-    both = _Samples.of(reference, values, ratio)
+    both = _Samples.of(reference, values, ratio, most)
     return _comparison(WELCH, both, _Samples.welch, margin, resolution)
 
 
@@ -306,12 +310,12 @@ class _Samples:
     wide: bool
 
     @classmethod
-    def of(cls, reference: Sequence[float], values: Sequence[float], ratio: bool) -> _Samples:
+    def of(cls, reference: Sequence[float], values: Sequence[float], ratio: bool, most: float) -> _Samples:
         first, second = _scaled(reference, ratio), _scaled(values, ratio)
         if not len(first) or not len(second):
             raise ValueError("a comparison needs at least one value on both sides")
         return cls(first, second, ratio, 1.0 if ratio else float(max(np.abs(first).max(), np.abs(second).max())),
-                   not ratio and (is_wide(first) or is_wide(second)))
+                   not ratio and (is_wide(first, most) or is_wide(second, most)))
 
     def difference(self) -> float:
         value = float(self.second.mean() - self.first.mean())

@@ -81,8 +81,7 @@ def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids
             if not experiment.usable(row):
                 found.append(Reached(row, metric, scope, 0, None, None, of))
             elif sample:
-                summary = stats.summarise_median(sample) if of == MEDIAN else \
-                    stats.summarise(sample, results.is_ratio(metric))
+                summary = stats.summarise_median(sample) if of == MEDIAN else results.summarise(metric, sample)
                 needed = None if row in results.repeats else _needed(summary, target, of)
                 found.append(Reached(row, metric, scope, summary.n, summary.relative_half_width,
                                      needed and max(LEAST_SEEDS[of], needed), of))

@@ -145,7 +145,7 @@ class Experiment:
         for row in self._read.rows:
             for metric, scope in self._chosen(results, names):
                 if sample := results.sample(row, metric, scope):
-                    found = stats.summarise(sample, results.is_ratio(metric))
+                    found = results.summarise(metric, sample)
                     rows.append((row.subject, metric, scope, results.unit(metric, scope), found.n, found.mean,
                                  found.low, found.high))
                     points.append(row.point)

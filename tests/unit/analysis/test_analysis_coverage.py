@@ -236,6 +236,59 @@ def shares_of_index(index, flows, size):
     return 1 + low * np.random.default_rng(flows).normal(0, 1, (*size, flows))
 
 
+# shapes of what is 1 at most
+BOUNDED = {"Jain's index of 2 flows": lambda rng, size: jains_index(rng.normal(1, 0.1, (*size, 2))),
+           "Jain's index of 10 flows": lambda rng, size: jains_index(rng.normal(1, 0.1, (*size, 10))),
+           "1 less lognormal": lambda rng, size: 1 - np.minimum(0.02 * rng.lognormal(0, 1, size), 1),
+           "normal, far from 1": lambda rng, size: rng.normal(0.5, 0.05, size)}
+
+
+@pytest.mark.parametrize("shape, seeds, without, holds, width", [
+    ("Jain's index of 2 flows", 5, 0.83, 0.92, 1.9), ("Jain's index of 2 flows", 10, 0.87, 0.97, 2.2),
+    ("Jain's index of 10 flows", 5, 0.94, 0.955, 1.4), ("1 less lognormal", 5, 0.83, 0.91, 1.9),
+    ("1 less lognormal", 10, 0.84, 0.95, 2.1), ("normal, far from 1", 5, 0.95, 0.95, 1.0)])
+def test_intervals_near_the_most_that_a_value_can_be(rng, shape, seeds, without, holds, width):
+    """Without a bound, intervals are Student's, and pass 1; width: the median one, as a multiple of these."""
+    mean = BOUNDED[shape](rng, (400_000,)).mean()
+    samples = BOUNDED[shape](rng, (DRAWS, seeds))
+    plain = [stats.summarise(sample) for sample in samples]
+    found = [stats.summarise(sample, most=1.0) for sample in samples]
+    assert share(one.low <= mean <= one.high for one in plain) == pytest.approx(without, abs=0.015)
+    assert share(one.low <= mean <= one.high for one in found) == pytest.approx(holds, abs=0.015)
+    assert all(one.high <= 1 for one in found)
+    ratios = [(one.high - one.low) / (of.high - of.low) for one, of in zip(found, plain)]
+    assert np.median(ratios) == pytest.approx(width, abs=0.1)
+
+
+@pytest.mark.parametrize("compare", [stats.compare_paired, stats.compare_unpaired])
+def test_differences_near_the_most_that_a_value_can_be(rng, compare):
+    """Jain's indices of two flows whose shares vary by 0.05 and by 0.2: Student's intervals hold in 83 to 84 %."""
+    first, second = (jains_index(rng.normal(1, spread, (DRAWS, SEEDS, 2))) for spread in (0.05, 0.2))
+    true = second.mean() - first.mean()
+    for most, holds in ((np.inf, 0.835), (1.0, 0.925)):
+        found = [compare(*pair, most=most) for pair in zip(first, second)]
+        assert share(one.low <= true <= one.high for one in found) == pytest.approx(holds, abs=0.02)
+
+
+@pytest.mark.parametrize("shape, seeds, holds", [("exponential", 5, 0.88), ("exponential", 10, 0.90),
+                                                 ("lognormal", 5, 0.82), ("lognormal", 10, 0.84)])
+def test_skew_that_is_a_small_share_of_the_mean_is_not_seen(shape, seeds, holds):
+    """A tenth of the mean is skewed, the rest is the same in all seeds: Student's interval, which fails as it does."""
+    samples, mean = drawn(shape, seeds)
+    found = [stats.summarise(9 * mean + sample) for sample in samples]
+    assert sum(one.low <= 10 * mean <= one.high for one in found) / len(found) == pytest.approx(holds, abs=0.015)
+
+
+@pytest.mark.parametrize("mean, seeds, holds, none", [(0.3, 5, 0.99, 0.22), (1, 5, 0.99, 0.01), (3, 5, 0.96, 0),
+                                                      (1, 14, 0.975, 0)])
+def test_intervals_of_small_counts(rng, mean, seeds, holds, none):
+    """none: the share of experiments whose values are all the same, which have no interval."""
+    found = [stats.summarise(sample) for sample in rng.poisson(mean, (DRAWS, seeds)).astype(float)]
+    known = [one for one in found if one.low is not None]
+    assert 1 - len(known) / DRAWS == pytest.approx(none, abs=0.015)
+    assert sum(one.low <= mean <= one.high for one in known) / len(known) == pytest.approx(holds, abs=0.015)
+
+
 @pytest.mark.parametrize("index", [0.99999, 0.99])
 @pytest.mark.parametrize("flows", [2, 4, 10, 50])
 def test_indices_of_fairness_that_differ_by_the_margin_are_seldom_called_equal(flows, index):
@@ -270,6 +323,23 @@ def test_margins_of_fairness_are_a_coefficient_of_variation_of_a_tenth():
         parts = np.repeat([0.9, 1.1], flows // 2) / flows
         assert np.log2(flows) + (parts * np.log2(parts)).sum() == pytest.approx(fairness.ENTROPY_MARGIN_BIT, abs=0.0005)
     assert 1 - jains_index(np.array([1, 1.55])) < stats.MARGIN < 1 - jains_index(np.array([1, 1.6]))
+
+
+@pytest.mark.parametrize("compare", [stats.compare_paired, stats.compare_unpaired])
+def test_a_table_of_thirty_rows_of_all_shapes_is_seldom_wrong(compare):
+    """Nothing differs: skewed values, two modes, small counts, shares near 0 and 1."""
+    rng, tables = np.random.default_rng(4), 300
+    draws = [(draw, np.inf) for draw, _ in SHAPES.values()] + [(draw, 1.0) for draw in BOUNDED.values()] + [
+        (lambda rng, size: rng.poisson(0.3, size).astype(float), np.inf),
+        (lambda rng, size: rng.poisson(3, size).astype(float), np.inf),
+        (lambda rng, size: np.where(rng.random(size) < 0.1, 5.0, 0.0), np.inf),
+        (lambda rng, size: rng.beta(1, 30, size), 1.0)]
+    wrong = 0
+    for _ in range(tables):
+        found = [compare(*draws[place % len(draws)][0](rng, (2, SEEDS)), most=draws[place % len(draws)][1])
+                 for place in range(30)]
+        wrong += any(one.different for one in stats.decide(found))
+    assert 0 < wrong / tables <= 0.04
 
 
 @pytest.mark.parametrize("shape, seeds", [("normal", 5), ("exponential", 5), ("lognormal", 5), ("two modes", 10)])

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables over an experiment."""
 
+import math
+
 import pandas as pd
 import pytest
 
 from analysis import metrics, stats
+from analysis.compare import run_lists
 from analysis.compare.rows import Comparisons
 from analysis.drawing import style
 from analysis.pages import columns
@@ -213,18 +216,31 @@ def test_metrics_with_margins_of_their_own():
     assert metrics.margin("goodput", 0.1) == (0.1, 0.0)
 
 
-def test_margins_are_of_metrics_that_are_no_ratios():
-    units = {name for file in metrics.names() for name in getattr(metrics.module(file), "UNITS", {})}
-    assert metrics.margins() and set(metrics.margins()) <= units - metrics.ratios()
-    assert all(value > 0 for value in metrics.margins().values())
+def test_bounds_are_of_units_in_which_there_are_some():
+    units = {name: unit for file in metrics.names() for name, unit in metrics.module(file).UNITS.items()}
+    bounds = metrics.numbers("MOST")
+    assert {name: {"%": 100, "1": 1}[units[name]] for name in bounds} == bounds
+    # whatever has Jain's index in its name has its bound
+    assert {name for name in units if "jain" in name} <= set(bounds)
+    assert metrics.most("jains_index") == 1 and metrics.most("throughput_mean") == math.inf
 
 
-@pytest.mark.parametrize("margins, says", [
+def test_intervals_of_tables_end_at_the_bound(experiment):
+    """Of the same values, one that may be 1 at most, and one without a bound."""
+    results, values = Results(Experiment(experiment)), [0.9995, 0.98, 0.999, 0.9999, 0.998]
+    assert results.summarise("jains_index", values).high == 1 < results.summarise("mean_srtt_l4", values).high
+    found = run_lists.compare(dict(enumerate(values)), dict(enumerate([0.989] * 4 + [0.99])), most=1.0)
+    without = run_lists.compare(dict(enumerate(values)), dict(enumerate([0.989] * 4 + [0.99])))
+    assert found.low == without.low and found.high > without.high
+
+
+@pytest.mark.parametrize("what", ["MARGINS", "MOST"])
+@pytest.mark.parametrize("numbers, says", [
     (5, "a mapping such as"), ({"jains_index": "x"}, "'x' of jains_index; a number above 0 expected"),
     ({"jains_index": 0}, "a number above 0"), ({"jane": 0.01}, "jane is not among the UNITS of its file")])
-def test_margins_that_make_no_sense_are_the_files_error(run_dir, errors, monkeypatch, margins, says):
-    monkeypatch.setattr(metrics.module("flows"), "MARGINS", margins)
+def test_numbers_that_make_no_sense_are_the_files_error(run_dir, errors, monkeypatch, what, numbers, says):
+    monkeypatch.setattr(metrics.module("flows"), what, numbers)
     assert says in errors(run_dir)["flows"]
-    metrics.margins.cache_clear()
-    assert "jains_index" not in metrics.margins()
-    metrics.margins.cache_clear()
+    metrics.numbers.cache_clear()
+    assert "jains_index" not in metrics.numbers(what)
+    metrics.numbers.cache_clear()

@@ -39,7 +39,7 @@ def _listener(shown: bool) -> _Line | None:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
         return _Notebook()
-    return _Terminal() if sys.stderr.isatty() else None
+    return _Terminal() if progress.has_cursor() else None
 
 
 class _Line(progress.Listener):

@@ -22,7 +22,10 @@ _NARROW_BELOW = 100
 
 
 def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()) -> None:
-    """Print a table as wide as the terminal; details: columns that only a wide one has room for."""
+    """Print a table as wide as the terminal, or blocks of lines where names would not be whole.
+
+    details: columns that only a wide terminal has room for.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -42,6 +45,10 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
         found = widths(cells, console.width - padding * len(shown), names)
         if all(found[i] >= _longest_word(cells[i]) for i in names):
             break
+    else:
+        for row in list(zip(*cells))[1:]:
+            print("\n".join(_block([column[0] for column in cells], row, console.width)), end="\n\n")
+        return
     table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0))
     wrapped = [["\n".join(_wrapped(cell, width)) for cell in column] for column, width in zip(cells, found)]
     for column, width in zip(wrapped, found):
@@ -56,6 +63,16 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
         console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
                            f"{', '.join(c for c in columns if c in details)})", style="dim"))
     console.print()
+
+
+def _block(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    """Lines for a row that has no room beside itself: a value per line. A longer word goes beyond the width: it can be
+    copied."""
+    lines = []
+    for column, cell in zip(columns, row):
+        wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False, subsequent_indent="  ")
+        lines += wrapper.wrap(f"{column}: {cell}") if cell else []
+    return lines
 
 
 def widths(columns: Sequence[Sequence[str]], room: int, names: Collection[int] = ()) -> list[int]:

@@ -75,7 +75,7 @@ def _list(found: suites.Suite, asked: argparse.Namespace) -> int:
     asked.cca = asked.cca or STAND_IN
     costs = suite.costs(asked)
     width = max(len(one.part.name) for one in costs) + len(".yaml")
-    print(f"{'section':<8} {'file':<{width}} {'runs':>5} {'seconds':>8}  title")
+    print(f"{'section':<8} {'file':<{width}} {'runs':>5} {'wall_s':>8}  title")
     for one in costs:
         part = one.part
         runs, seconds = (f"{one.runs}", f"{one.wall_s:.0f}") if not one.why_not else ("-", "-")
@@ -106,7 +106,7 @@ def _names(found: suites.Suite, only: str) -> Sequence[str]:
         here = [part.name for part in found.parts if part.name == word or part.section == word
                 or part.section.startswith(f"{word}.")]
         if not here:
-            known = [name for part in found.parts for name in (part.section, part.name)]
+            known = [*dict.fromkeys(part.section for part in found.parts), *(part.name for part in found.parts)]
             raise UsageError(f"--only {word}: no such criterion; {guesses.alternatives(word, known)}")
         names += here
     return list(dict.fromkeys(names))

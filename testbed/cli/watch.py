@@ -77,7 +77,7 @@ def _follow(watcher: Watcher, every_s: float) -> None:
     from rich.console import Console
     from rich.live import Live
     console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
+    if not console.is_terminal or console.is_dumb_terminal:
         while True:
             print("\n".join(lines(watcher.look())), flush=True)
             time.sleep(every_s)

@@ -24,6 +24,8 @@ _PLAIN_EVERY_S = 10
 _MOST_COLUMNS = 1000
 #: variables of the environment by which rich takes for a terminal what is none
 _ASKED_FOR = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+#: values of TERM for a terminal whose lines cannot change, such as that of Emacs
+_DUMB = ("dumb", "unknown")
 #: characters that rich leaves out: bell, backspace, vertical tab, form feed, carriage return
 _UNSEEN = dict.fromkeys((7, 8, 11, 12, 13))
 
@@ -102,17 +104,22 @@ def reporter() -> Callable[[str], None]:
 
     def line(text: str) -> None:
         print(f"\r\033[K{text[:100]}", end="" if text.startswith("building") else "\n", file=sys.stderr, flush=True)
-    return line if sys.stderr.isatty() else plain
+    return line if has_cursor() else plain
+
+
+def has_cursor() -> bool:
+    """Whether standard error is a terminal on which a line can change."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in _DUMB
 
 
 def open_display(total_runs: int, duration_s: float) -> "Display":
     """A display for `total_runs` runs of `duration_s` virtual seconds each."""
     if listener := _listener.get():
         return listener.open_display(total_runs, duration_s)
-    if sys.stderr.isatty() or _ASKED_FOR & os.environ.keys():       # else what rich does is not worth loading it
+    if has_cursor() or _ASKED_FOR & os.environ.keys():       # else what rich does is not worth loading it
         from rich.console import Console
         console = Console(stderr=True, highlight=False, emoji=False)
-        if console.is_terminal:
+        if console.is_terminal and not console.is_dumb_terminal:
             return _Live(console, total_runs, duration_s)
     return _Plain(total_runs, duration_s)
 

@@ -279,6 +279,18 @@ def test_an_experiment_is_shown_whole_where_there_is_room(monkeypatch, capsys):
     assert "0" * 16 in found and "one-of-24-letters-or-so1" in found and max(map(len, found.splitlines())) <= 80
 
 
+def test_rows_are_blocks_where_names_have_no_room(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    experiment = "an-experiment-that-is-longer-than-a-line-has-room-for"
+    _tables.show("Runs", ["experiment", "name", "id", "status", "verdict"],
+                 [[experiment, "cubic-seed1", "0" * 16, "finished", None],
+                  ["mine", "cubic-seed2", "1" * 16, "a status of many words, each on a line", "valid"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "Runs", "experiment:", f"  {experiment}", "name: cubic-seed1", f"id: {'0' * 16}", "status: finished", "",
+        "experiment: mine", "name: cubic-seed2", f"id: {'1' * 16}", "status: a status of many words, each on",
+        "  a line", "verdict: valid", ""]
+
+
 @pytest.mark.parametrize("words", [[name, *verb] for name in cli.command_names()
                                    for verb in ([], *([verb] for verb in _VERBS.get(name, ())))], ids=" ".join)
 def test_help_of_every_command_fits_80_columns(monkeypatch, capsys, words):

@@ -37,6 +37,13 @@ def test_plain_progress_is_one_line_per_phase_and_now_and_then(clock, capsys):
         "reno-seed1: collect", "reno-seed1: finished, valid (30.0 s of wall time; run 1 of 2, about 30.0 s left)"]
 
 
+@pytest.mark.parametrize("term, kind", [("dumb", progress._Plain), ("xterm", progress._Live)])
+def test_a_terminal_whose_lines_cannot_change_gets_plain_ones(clock, monkeypatch, term, kind):
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert type(progress.open_display(1, 1)) is kind
+
+
 def test_plain_lines_are_neither_wrapped_nor_interpreted(clock, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     with progress.open_display(1, 1) as display:

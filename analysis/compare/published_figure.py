@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figure of a published result: theirs and ours over the axis with the most values, a panel for each quantity and
-for each value of the other axes."""
+"""The figure of a published result: theirs, ours and where ours would agree, over the axis with the most values; a panel
+for each quantity and for each value of the other axes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from analysis.compare.published import Judged, Verdict
@@ -17,7 +18,7 @@ from analysis.read.experiment import axis_of
 
 _COLUMNS, _PANEL_PX, _TOP_PX = 3, 210, 54
 MOST_PANELS = 12
-_THEIRS, _OURS = style.PALETTE[1], style.PALETTE[0]
+_THEIRS, _OURS, _AGREES = style.PALETTE[1], style.PALETTE[0], "#dfe6dc"
 
 
 def draw(one: Judged, folder: Path) -> str:
@@ -50,31 +51,39 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
             f"spacing 0.06,{56 / height:g}",
             f"set label 2 'published' at screen 0.07, screen {1 - 16 / height:g} textcolor '{_THEIRS}'",
             f"set label 3 'here' at screen 0.17, screen {1 - 16 / height:g} textcolor '{_OURS}'",
+            f"set label 4 'grey: where ours would agree' at screen 0.23, screen {1 - 16 / height:g}",
             *(["set logscale x"] if log else []), f"set xrange [{low:g}:{high:g}]"]
-    if axis.numbers is None:
+    if axis.numbers is None or len(places) == 1:
+        shown = axis.values if axis.numbers is None else [f"{number:g}" for number in axis.numbers]
         body.append("set xtics (" + ", ".join(f"{gnuplot.tick(value)} {place:g}"
-                                              for value, place in places.items()) + ")")
+                                              for value, place in zip(shown, axis.places)) + ")")
     # beside each other, so that neither hides the other
-    aside = "*1.025" if log else f"+{0.012 * (high - low):g}"
+    aside = "*1.025" if log else f"+{0.02 * (high - low):g}"
     data: dict[str, pd.Series] = {}
     for number, (title, verdicts) in enumerate(panels.items()):
         table = pd.DataFrame([(places[verdict.cell.point.get(across, values[0])], *_theirs(verdict),
                                verdict.ours.mean, verdict.ours.mean - verdict.ours.sd,
                                verdict.ours.mean + verdict.ours.sd) for verdict in verdicts],
                              columns=["x", "theirs", "least", "most", "ours", "low", "high"])
-        data |= {f"{number} {column}": table[column] for column in table}
         finite = table.drop(columns="x").to_numpy().ravel()
         top = max((float(value) for value in finite if math.isfinite(value)), default=1.0)
         bottom = min((float(value) for value in finite if math.isfinite(value)), default=0.0)
-        x, theirs, least, most, ours, below, above = (gnuplot.quote(f"{number} {column}") for column in table)
-        body += [f"set yrange [{min(0.0, 1.1 * bottom):g}:{1.1 * top or 1:g}]",
+        ends = min(0.0, 1.1 * bottom), 1.1 * top or 1
+        # of no more than the panel shows: limits may be infinite
+        table["from"], table["to"] = np.clip([(verdict.low, verdict.high) for verdict in verdicts], *ends).T
+        data |= {f"{number} {column}": table[column] for column in table}
+        x, theirs, least, most, ours, below, above, start, end = (
+            gnuplot.quote(f"{number} {column}") for column in table)
+        body += [f"set yrange [{ends[0]:g}:{ends[1]:g}]",
                  f"set label 1 {gnuplot.quote(title)} at graph 0, graph 1.07 font ',11'",
                  f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))} offset 0,0.4",
-                 gnuplot.plot(f"'{name}.csv' using {x}:{theirs}:{least}:{most} with yerrorbars linewidth 1.6 "
+                 gnuplot.plot(f"'{name}.csv' using {x}:{start}:(0):(column({end})-column({start})) with vectors nohead "
+                              f"linewidth 16 linecolor '{_AGREES}'",
+                              f"'{name}.csv' using {x}:{theirs}:{least}:{most} with yerrorbars linewidth 1.6 "
                               f"pointtype 6 pointsize 0.7 linecolor '{_THEIRS}'",
                               f"'{name}.csv' using (column({x}){aside}):{ours}:{below}:{above} with yerrorbars "
                               f"linewidth 1.6 pointtype 7 pointsize 0.5 linecolor '{_OURS}'"),
-                 "unset label 2", "unset label 3"]
+                 "unset label 2", "unset label 3", "unset label 4"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a cell agrees with what was published, and what the page says of it."""
+import csv
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,19 @@ def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):
     text = (tmp_path / "mine.svg").read_text(encoding="utf-8")
     assert all(word in text for word in ("published", "here", "goodput of | all", "buffer"))
     assert "(column('0 x')*1.025)" in (tmp_path / "mine.gp").read_text(encoding="utf-8")
+    assert "where ours would agree" in text
+
+
+@pytest.mark.parametrize(("trials", "least", "most"), [((8.5, 9.0), None, None), ((), None, 10.0), ((), 2.0, None)])
+def test_where_ours_would_agree_stays_within_the_panel(tmp_path, trials, least, most):
+    about = About("mine", "Shares", "somebody", {"share": SHARE}, [], {}, "")
+    one = Judged(about, [], Runs(None, (), ""), {})
+    found = cell(*trials, least=least, most=most)
+    ours = Ours([8.0, 8.1, 8.2, 8.0, 8.1], 5)
+    low, high = published.limits(found, SHARE, ours)
+    vars(one)["verdicts"] = [verdict(ours.values)._replace(cell=found, low=low, high=high)]
+    published_figure.draw(one, tmp_path)
+    with (tmp_path / "mine.csv").open(encoding="utf-8") as file:
+        row, = csv.DictReader(file)
+    assert 0 <= float(row["0 from"]) < float(row["0 to"]) <= 1.1 * 10
+    assert "set xtics ('1' 1)" in (tmp_path / "mine.gp").read_text(encoding="utf-8")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figure of a published result: theirs, ours and where ours would agree, over the axis with the most values; a panel
-for each quantity and for each value of the other axes."""
+"""The figure of a published result: theirs, ours and where ours would agree, over the axis with the most values.
+
+A panel for each quantity and for each value of the other axes.
+"""
 
 from __future__ import annotations
 

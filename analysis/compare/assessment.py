@@ -36,6 +36,9 @@ from analysis.read.tables import Results
 from testbed.core import assessed
 from testbed.core.assessed import Criterion, CriterionTest
 
+#: what a value is of
+_OF = {assessed.VALUE: "", assessed.RATIO: ", over the reference's", assessed.HARM: ", of the reference",
+       assessed.SHARE: ", over the reference's", assessed.BESIDE: ", beside the reference"}
 MEETS, JUDGE, SEEDS, FAILS, UNKNOWN, NOTHING = WORDS = (
     "meets", "needs judgement", "needs more seeds", "does not meet", "cannot be tested here", "no verdict")
 _BADNESS = (MEETS, UNKNOWN, JUDGE, SEEDS, NOTHING, FAILS)
@@ -437,6 +440,11 @@ def say(finding: Finding) -> str:
     if finding.needed:
         words.append(f"about {finding.needed} seeds would decide")
     return f"{', '.join(filter(None, words))}: {limits(test)}" + (f"; {finding.why}" if finding.why else "")
+
+
+def name_of(test: CriterionTest) -> str:
+    """drops, over the reference's"""
+    return test.label + _OF[test.of]
 
 
 def limits(test: CriterionTest) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.compare.assessment import Assessed, Finding
+from analysis.compare.assessment import Assessed, Finding, name_of
 from analysis.drawing import gnuplot, style
 from testbed.core import assessed
 
@@ -73,8 +73,8 @@ def _interval(finding: Finding) -> tuple[float, float, float]:
 
 
 def _title(finding: Finding) -> str:
-    test = finding.test
-    return test.label + (f" ({finding.unit})" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else "")
+    return name_of(finding.test) + (f" ({finding.unit})" if finding.test.of in assessed.IN_UNIT and
+                                    finding.unit not in ("", "1") else "")
 
 
 def _tick(finding: Finding) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import stats
 from analysis.compare import assessment
 from analysis.compare.assessment import (FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, WORDS, Assessed, Finding, limits,
-                                         say)
+                                         name_of, say)
 from analysis.compare.assessment_figure import draw
 from analysis.drawing import style
 from analysis.pages import inline, page_folder, templates
@@ -25,8 +25,6 @@ from traffic.workload.records import Variant
 
 _FILES = {"index.html", "assessment.md", "tables", "figures"}
 _MARKS = {MEETS: "agrees", FAILS: "open", JUDGE: "explained", SEEDS: "explained", UNKNOWN: "none", NOTHING: "open"}
-_OF = {assessed.VALUE: "", assessed.RATIO: ", over the reference's", assessed.HARM: ", of the reference",
-       assessed.SHARE: ", over the reference's", assessed.BESIDE: ", beside the reference"}
 HEADS = ("test", "at", "against", "value (95 % interval; n)", "worst seed", "measured", "threshold", "verdict")
 #: (term, what it means on the page)
 GLOSSARY = (
@@ -169,7 +167,7 @@ def _cells(finding: Finding) -> list[str]:
     point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     measured = ", ".join(f"{name} {_number(value)}" for name, value in finding.measured.items())
     value = _value(finding) + (f" {unit}" if of in assessed.IN_UNIT else "")
-    return [finding.test.label + _OF[of], point, finding.against, value, _worst(finding),
+    return [name_of(finding.test), point, finding.against, value, _worst(finding),
             f"{measured} {unit}".strip(), limits(finding.test), _said(finding)]
 
 
@@ -233,7 +231,7 @@ def markdown(found: Sequence[Assessed], head: Head, facts: Sequence[tuple[str, s
     """The same as Markdown: a line for each criterion, then each with its findings."""
     lines = [f"# {plain(head.title)}: {plain(_candidate(found))}", "", f"**{_counts(found)}**", "",
              f"Holm's correction of \"does not meet\" is over the findings of the page: {family}.", "",
-             "| section | criterion | | verdict | because |", "|---|---|---|---|---|"]
+             "| section | criterion | the RFC says | verdict | because |", "|---|---|---|---|---|"]
     lines += [f"| {one.about.section} | {plain(one.about.title)} | {one.about.level} | {one.word} | "
               f"{plain(_why(one))} |" for one in found]
     for one in found:

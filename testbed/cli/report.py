@@ -71,6 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
     for folder in (pathlib.Path(arguments.experiment), results_dir() / arguments.experiment):
         if (folder / "suite.json").is_file():
             return _of_suite(folder.resolve(), arguments)
+        if (folder / "index.html").is_file() and not (folder / "experiment.json").exists():
+            raise UsageError(f"{arguments.experiment}: neither an experiment nor a scorecard; the command that made "
+                             "its page makes it again")
     from analysis.pages.report import build_report
     from analysis.read.zooms import Span
     report = build_report(experiment.find(arguments.experiment),

@@ -135,6 +135,12 @@ def test_the_figure_has_thresholds_and_values(tmp_path):
     assert assessment_figure.draw(assessed(), tmp_path) == ""
 
 
+def test_the_figure_says_what_a_ratio_is_of(tmp_path):
+    finding = judged(1.1, 1.2, 1.1, 1.2, 1.1, test=RATIO._replace(label="drops"))
+    assessment_figure.draw(assessed(finding), tmp_path)
+    assert "drops, over the reference's" in (tmp_path / "bloat.svg").read_text(encoding="utf-8").replace("&#39;", "'")
+
+
 RATIO = DELAY._replace(of="ratio", threshold=Threshold(1.5, 4, "."))
 INF = float("inf")
 

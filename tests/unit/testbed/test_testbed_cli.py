@@ -283,6 +283,14 @@ def test_errors_are_one_line_and_a_code(tmp_path, carried_out, capsys, words, co
     assert not carried_out
 
 
+def test_a_page_of_another_command_is_no_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page/index.html").write_text("")
+    assert cli.main(["report", "page"]) == 2
+    assert "page: neither an experiment nor a scorecard; the command that made its page" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [["nosuch"], ["run"], ["run", "x", "--nosuch"],

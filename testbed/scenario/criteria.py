@@ -14,7 +14,7 @@ A suite names their folder (`criteria: rfc9743`) and has their thresholds. A fil
 or with `not_run: why` instead of a scenario and tests. `of` is value, ratio, harm, share or beside
 (testbed/core/assessed.py).
 With `every_seed: yes` a mean does not meet a threshold while a single seed fails it (analysis/compare/assessment.py).
-The suite has for each test
+Either a test has its `threshold: {meets: 20, fails: 40, why: where they come from}`, or the suite has it:
 
     thresholds: {bufferbloat.delay: {meets: 20, fails: 40, why: where they come from}}
 """
@@ -59,11 +59,12 @@ class CriterionTest:
     of: str = fields.word(choices=assessed.STATISTICS)
     better: str = fields.word(choices=("lower", "higher"))
     every_seed: str = _yes_or_no()
+    threshold: Threshold | None = fields.section(Threshold, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Criterion(Part):
-    """A criterion. against, thresholds: those of the suite."""
+    """A criterion. against: those of the suite; thresholds: those of its tests, by NAME.TEST."""
     level: str = fields.word(default="", choices=_LEVELS)
     asks: str = sentence()
     pairs: str = _yes_or_no()
@@ -152,18 +153,22 @@ def read(path: pathlib.Path, against: Sequence[str], thresholds: Mapping[str, Th
         raise file.error(problem.field, str(problem)) from None
     if found.scenario:
         look_for(file, "scenario", lambda: scenario.find(beside(path, found.scenario)))
-    known = metric_names.units()
+    known, of_tests = metric_names.units(), {}
     for place, test in enumerate(found.tests, start=1):
         if test.metric not in known:
             raise file.error(f"tests.{place}.metric",
                              f"no such metric; {guesses.alternatives(test.metric, sorted(known))}")
         key = f"{found.name}.{test.name}"
-        if key not in thresholds:
+        own, field = (file, f"tests.{place}.threshold") if test.threshold else (suite, f"thresholds.{key}")
+        of_test = test.threshold or thresholds.get(key)
+        if of_test is None:
             raise suite.error("thresholds", f"{key} of {path} is missing")
+        if test.threshold and key in thresholds:
+            raise suite.error(f"thresholds.{key}", f"{path} has one, too")
         high = test.better == "higher" and test.of != assessed.HARM
-        meets, fails = thresholds[key].meets, thresholds[key].fails
-        if meets == fails or (meets > fails) != high:
-            raise suite.error(f"thresholds.{key}", f"meets {'above' if high else 'below'} fails expected, not "
-                                                   f"{meets:g} and {fails:g}")
+        if of_test.meets == of_test.fails or (of_test.meets > of_test.fails) != high:
+            raise own.error(field, f"meets {'above' if high else 'below'} fails expected, not {of_test.meets:g} and "
+                                   f"{of_test.fails:g}")
+        of_tests[key] = of_test
     return dataclasses.replace(found, scenario=beside(path, found.scenario), against=tuple(against),
-                               thresholds=dict(thresholds))
+                               thresholds=of_tests)

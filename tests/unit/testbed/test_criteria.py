@@ -47,6 +47,22 @@ def test_a_pair_runs_in_both_seats(written):
     assert (test.of, test.threshold.meets, test.high_meets) == ("harm", 0.3, False)
 
 
+def test_a_criterion_may_have_its_own_threshold(written):
+    """A new criterion is then one file."""
+    nobody_s = SUITE[:SUITE.index("thresholds")]
+
+    def own(meets):
+        return CRITERION.replace("better: higher", f"better: higher, threshold: {{meets: {meets}, fails: 0.5, why: a}}")
+    part, = suites.read(written(nobody_s, own(0.2))).parts
+    test, = part.about().tests
+    assert (test.threshold.meets, test.threshold.fails, test.threshold.why) == (0.2, 0.5, "a")
+    for suite, meets, message in (
+            (nobody_s, 0.7, "beside.yaml:7: tests.1.threshold: meets below fails expected, not 0.7 and 0.5"),
+            (SUITE, 0.2, r"few.yaml:5: thresholds.beside.harm: .*beside.yaml has one, too")):
+        with pytest.raises(ScenarioError, match=message):
+            suites.read(written(suite, own(meets)))
+
+
 def test_a_test_may_ask_for_every_seed(written):
     part, = suites.read(written(criterion=CRITERION.replace("better: higher", "better: higher, every_seed: yes"))).parts
     assert part.about().tests[0].every_seed

@@ -11,9 +11,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import jinja2
 
@@ -68,6 +69,15 @@ def _compiled() -> jinja2.BytecodeCache | None:
     return _Kept(folder, made_by)
 
 
+class Head(NamedTuple):
+    """What the page of a suite says of itself. short: its runs were shortened."""
+
+    title: str
+    description: str
+    command: Sequence[str]
+    short: bool
+
+
 @contextlib.contextmanager
 def scratch(target: Path) -> Iterator[Path]:
     """A folder beside `target` to build it in, so that it is never half-written; gone afterwards if it was not used.
@@ -113,10 +123,16 @@ def page_folder(folder: Path, own: Collection[str], what: str) -> Iterator[Path]
     """A folder to build a page in, with those of tables/ and figures/ that `own` names; put in place at the end.
 
     own: what such a folder has, and nothing else; what: what it is, in words. AnalysisError when `folder` is there and
-    is something else, EnvironmentProblem when it cannot be written.
+    is something else, or a folder above it cannot be made; EnvironmentProblem when it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not set(own) >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no {what}; move it away")
+    others = sorted({path.name for path in folder.iterdir()} - set(own)) if folder.is_dir() else []
+    if others or folder.exists() and not folder.is_dir():
+        raise AnalysisError(f"{folder}: is there already and is no {what}" + "".join(f" (it has {name})" for name in
+                            others[:1]) + "; move it away, or name another place")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AnalysisError(f"{folder}: {error.strerror}") from None
     with scratch(folder) as building:
         for name in {"tables", "figures"} & set(own):
             (building / name).mkdir()

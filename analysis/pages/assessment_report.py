@@ -18,7 +18,7 @@ from analysis.compare.assessment import (FAILS, JUDGE, MEETS, NOTHING, SEEDS, UN
                                          name_of, say)
 from analysis.compare.assessment_figure import draw
 from analysis.drawing import style
-from analysis.pages import inline, page_folder, templates
+from analysis.pages import Head, inline, page_folder, templates
 from analysis.pages.markdown import plain
 from testbed.core import assessed
 from traffic.workload.records import Variant
@@ -59,24 +59,14 @@ class Section(NamedTuple):
     figure: str
 
 
-class Head(NamedTuple):
-    """What a page says of itself. criteria: {file of thresholds or of a criterion: its SHA-256}."""
-
-    title: str
-    description: str
-    command: Sequence[str]
-    short: bool
-    criteria: Mapping[str, str]
-
-
-def write(found: Sequence[Assessed], folder: Path, head: Head) -> Path:
+def write(found: Sequence[Assessed], folder: Path, head: Head, hashes: Mapping[str, str]) -> Path:
     """Write folder/index.html, assessment.md, tables/findings.csv and figures/; returns the path of the page. The
     findings are corrected for their number.
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
     family = assessment.correct(found)
-    facts = provenance(found, head)
+    facts = provenance(found, hashes)
     with page_folder(folder, _FILES, "assessment") as building:
         _table(found).to_csv(building / "tables/findings.csv", index=False, float_format="%.10g")
         sections = [_section(one, building / "figures") for one in found]
@@ -90,8 +80,8 @@ def write(found: Sequence[Assessed], folder: Path, head: Head) -> Path:
     return folder / "index.html"
 
 
-def provenance(found: Sequence[Assessed], head: Head) -> list[tuple[str, str]]:
-    """What the numbers were made with: (what, which)."""
+def provenance(found: Sequence[Assessed], hashes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What the numbers were made with: (what, which). hashes: SHA-256 of the files that say what is asked."""
     experiments = [one.experiment for one in found if one.experiment]
     runs = [run for experiment in experiments for run in experiment.runs if run.finished]
     variants = {variant.name: variant for run in runs for variant in run.variants}
@@ -104,8 +94,7 @@ def provenance(found: Sequence[Assessed], head: Head) -> list[tuple[str, str]]:
                                                            run.environment.code_version])) for run in runs)),
               ("code inside the guest", _distinct(run.plan.guest_code for run in runs)),
               ("runs", f"{len({run.path for run in runs})}; tables/runs.csv has the SHA-256 of each")]
-    return [*facts, *((f"SHA-256 of {name}", digest) for name, digest in head.criteria.items())] if runs else [
-        (f"SHA-256 of {name}", digest) for name, digest in head.criteria.items()]
+    return [*(facts if runs else []), *((f"SHA-256 of {name}", digest) for name, digest in hashes.items())]
 
 
 def _distinct(words: Iterable[str]) -> str:

@@ -14,10 +14,9 @@ import pandas as pd
 from analysis import cases
 from analysis.cases import FAILED, OPEN, PASSED, Finding, figure
 from analysis.cases.evidence import Point, Seen
-from analysis.pages import inline, put_in_place, scratch, templates, zoomable
+from analysis.pages import inline, page_folder, templates, zoomable
 from analysis.pages.markdown import plain
 from analysis.pages.zoomable import Candidate, ExploredRun, Packed, Series
-from analysis.read.runs import AnalysisError
 
 _FILES = {"index.html", "cases.md", "cases.csv", "figures"}
 _MARKS = {PASSED: "agrees", FAILED: "open", OPEN: "none"}
@@ -59,11 +58,8 @@ def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjec
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no report of test cases; move it away")
     about = [Asked(*one) for one in asked]
-    with scratch(folder) as building:
-        (building / "figures").mkdir()
+    with page_folder(folder, _FILES, "report of test cases") as building:
         _rows(found).to_csv(building / "cases.csv", index=False)
         figures = {one.number: _figures(found, one, subjects, building / "figures") for one in about}
         (building / "cases.md").write_text(markdown(found, about, subjects, command), encoding="utf-8")
@@ -81,7 +77,6 @@ def write(found: Sequence[Judged], asked: Sequence[tuple[int, str, str]], subjec
         (building / "index.html").write_text(template.render(
             **page, explored=explored, explored_names={run["name"] for run in explored.get("runs", ())}),
             encoding="utf-8", errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

@@ -16,10 +16,10 @@ from analysis.drawing.style import number
 from analysis.figures import Figure
 from analysis.flows import per_connection, windows
 from analysis.flows.per_connection import Ratios
-from analysis.pages import findings, inline, put_in_place, report_tables, scratch, templates
+from analysis.pages import findings, inline, page_folder, report_tables, templates
 from analysis.pages.columns import Columns
 from analysis.pages.report_tables import Difference
-from analysis.read.runs import AnalysisError, Run
+from analysis.read.runs import Run
 
 _FILES = {"index.html", "tables", "figures"}
 
@@ -89,21 +89,13 @@ def write(group: Group, folder: Path, command: str) -> tuple[Path, Findings]:
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no comparison of experiments; name another place")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalysisError(f"{folder}: {error.strerror}") from None
-    with scratch(folder) as building:
-        (building / "tables").mkdir()
+    with page_folder(folder, _FILES, "comparison of experiments") as building:
         found = find(group)
         tables = _csv(group, found)
         for name, table in tables.items():
             table.to_csv(building / "tables" / f"{name}.csv", index=False, float_format="%.10g")
         (building / "index.html").write_text(_page(group, found, building, list(tables), command), encoding="utf-8",
                                              errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html", found
 
 

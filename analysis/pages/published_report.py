@@ -14,7 +14,7 @@ import pandas as pd
 from analysis.compare.published import AGREES, EXPLAINED, NO_VERDICT, OPEN, WORDS, Judged, Ours, Verdict, sentence
 from analysis.compare.published_figure import draw
 from analysis.drawing import style
-from analysis.pages import inline, page_folder, templates
+from analysis.pages import Head, inline, page_folder, templates
 from analysis.pages.markdown import plain
 
 _FILES = {"index.html", "published.md", "tables", "figures"}
@@ -30,8 +30,7 @@ class Table(NamedTuple):
     rows: list[tuple[str, list[str]]]
 
 
-def write(found: Sequence[Judged], folder: Path, title: str, description: str, command: Sequence[str],
-          short: bool) -> Path:
+def write(found: Sequence[Judged], folder: Path, head: Head) -> Path:
     """Write folder/index.html, published.md, tables/cells.csv and figures/; returns the path of the page.
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
@@ -39,10 +38,10 @@ def write(found: Sequence[Judged], folder: Path, title: str, description: str, c
     with page_folder(folder, _FILES, "report of published results") as building:
         _rows(found).to_csv(building / "tables/cells.csv", index=False, float_format="%.10g")
         sections = [(one, _table(one), _figure(one, building / "figures")) for one in found]
-        (building / "published.md").write_text(markdown(found, command), encoding="utf-8", errors="replace")
+        (building / "published.md").write_text(markdown(found, head.command), encoding="utf-8", errors="replace")
         (building / "index.html").write_text(str(templates().get_template("published.html.j2").render(
-            title=title, description=description, sentence=sentence(found), words=WORDS, results=found,
-            sections=sections, command=shlex.join(command), short=short)), encoding="utf-8", errors="replace")
+            title=head.title, description=head.description, sentence=sentence(found), words=WORDS, results=found,
+            sections=sections, command=shlex.join(head.command), short=head.short)), encoding="utf-8", errors="replace")
     return folder / "index.html"
 
 

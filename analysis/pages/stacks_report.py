@@ -14,7 +14,7 @@ from analysis import stats
 from analysis.compare.stacks import DISTANCES, KERNEL, PARTS, QUANTITIES, Distance, Quantity, Stacks
 from analysis.compare.stacks_figure import draw
 from analysis.drawing import style
-from analysis.pages import inline, page_folder, templates
+from analysis.pages import Head, inline, page_folder, templates
 from analysis.read.parts import Runs
 from testbed.core.quic_sender import QuicSender
 
@@ -32,8 +32,7 @@ class Table(NamedTuple):
     rows: Sequence[tuple[bool, Sequence[str]]]
 
 
-def write(runs: Mapping[str, Runs], folder: Path, title: str, description: str, command: Sequence[str],
-          short: bool) -> tuple[Path, Sequence[str]]:
+def write(runs: Mapping[str, Runs], folder: Path, head: Head) -> tuple[Path, Sequence[str]]:
     """Write folder/index.html, stacks.md, tables/stacks.csv and figures/; (path of the page, sentences for a terminal).
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
@@ -43,11 +42,12 @@ def write(runs: Mapping[str, Runs], folder: Path, title: str, description: str, 
     with page_folder(folder, _FILES, "report of QUIC stacks") as building:
         _rows(found).to_csv(building / "tables/stacks.csv", index=False, float_format="%.10g")
         name = draw(found, building / "figures")
-        (building / "stacks.md").write_text(markdown(tables, found, command), encoding="utf-8")
+        (building / "stacks.md").write_text(markdown(tables, found, head.command), encoding="utf-8")
         (building / "index.html").write_text(str(templates().get_template("stacks.html.j2").render(
-            title=title, description=description, sentences=found.sentences(), problems=found.problems, tables=tables,
+            title=head.title, description=head.description, sentences=found.sentences(), problems=found.problems,
+            tables=tables,
             figure=inline(building / f"figures/{name}.svg") if name else "", kernel=found.kernel,
-            command=shlex.join(command), short=short)), encoding="utf-8")
+            command=shlex.join(head.command), short=head.short)), encoding="utf-8")
     return folder / "index.html", found.sentences()
 
 

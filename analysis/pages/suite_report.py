@@ -17,11 +17,10 @@ import pandas as pd
 from analysis import stats
 from analysis.compare.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, SHAPE, UNKNOWN,
                                     WORDS, WORSE, Output, Part, Statement, Suite, SuiteRecord, as_run)
-from analysis.pages import findings, put_in_place, report_page, report_tables, scratch, templates
+from analysis.pages import findings, page_folder, report_page, report_tables, templates
 from analysis.pages.columns import Column
 from analysis.pages.report_tables import Difference, Table, TableRow
 from analysis.read.experiment import Experiment, Row
-from analysis.read.runs import AnalysisError
 from analysis.read.shapes import read_json
 from analysis.read.tables import COMPARISON_COLUMNS
 from testbed.core import units
@@ -87,17 +86,11 @@ def write(suite: Suite, folder: Path) -> Path:
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise AnalysisError(f"{folder}: is there already and is no report of a suite; move it away")
-    if folder.exists() and (others := sorted({path.name for path in folder.iterdir()} - _FILES)):
-        raise AnalysisError(f"{folder}: has {others[0]}, which is of no report of a suite; move it away")
-    with scratch(folder) as building:
+    with page_folder(folder, _FILES, "report of a suite") as building:
         (building / "suite.json").write_text(json.dumps(_described(suite).content(), indent=1) + "\n", encoding="utf-8")
-        (building / "tables").mkdir()
         for name, table in _tables(suite).items():
             table.to_csv(building / "tables" / f"{name}.csv", index=False, float_format="%.10g")
         (building / "index.html").write_text(_page(suite), encoding="utf-8", errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

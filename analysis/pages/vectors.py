@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.drawing import gnuplot, style
-from analysis.pages import put_in_place, scratch, templates
+from analysis.pages import page_folder, templates
 from analysis.read.runs import AnalysisError, Array
 from analysis.stats import hurst
 from traffic.tmix.batch import Batch
@@ -98,13 +98,7 @@ def write(described: Sequence[Described], rate_bps: float, folder: Path, command
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
-        raise AnalysisError(f"{folder}: is there already and is no page of connection vectors; name another place")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalysisError(f"{folder}: {error.strerror}") from None
-    with scratch(folder) as building:
+    with page_folder(folder, _FILES, "page of connection vectors") as building:
         draw(described, building)
         table(described).to_csv(building / "marginals.csv", index=False, float_format="%.6g")
         picture = base64.b64encode((building / "vectors.svg").read_bytes()).decode("ascii")
@@ -112,7 +106,6 @@ def write(described: Sequence[Described], rate_bps: float, folder: Path, command
             rows=[_cells(one) for one in described], picture=f"data:image/svg+xml;base64,{picture}",
             rate=style.rate(rate_bps), settled=f"{100 * SETTLED_SHARE:g}", command=command), encoding="utf-8",
             errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

@@ -16,6 +16,7 @@ from testbed.runs.plan import Plan
 from testbed.scenario import ccas, criteria, published, suite_parts, suites
 
 if TYPE_CHECKING:
+    from analysis.pages import Head
     from analysis.read.parts import Runs
 
 _LONGEST_NAME = 120
@@ -42,6 +43,11 @@ class Ran:
     @property
     def folder(self) -> pathlib.Path:
         return self.results / folder_name(self.suite, self.subjects, self.arguments)
+
+    @property
+    def head(self) -> Head:
+        from analysis.pages import Head
+        return Head(self.suite.title, self.suite.description, self.command, self.is_short)
 
     def runs(self, name: str) -> Runs:
         """What was run of a part."""
@@ -101,7 +107,7 @@ def _published(ran: Ran) -> None:
     found = [beside.Judged(part.about(), part.asked(ran.is_short), ran.runs(part.name), {
         name: ran.runs(switched.name) for name, switched in part.switched(ran.is_short).items()})
         for part in ran.chosen if isinstance(part, published.Result)]
-    page = published_report.write(found, ran.folder, ran.suite.title, ran.suite.description, ran.command, ran.is_short)
+    page = published_report.write(found, ran.folder, ran.head)
     print(beside.sentence(found))
     print(f"suite: {page}")
 
@@ -110,8 +116,7 @@ def _laid_out(ran: Ran) -> None:
     """The page on which the suite lays out its parts."""
     from analysis import pages
     page, sentences = pages.module_of(ran.suite.page).write(
-        {part.name: ran.runs(part.name) for part in ran.chosen}, ran.folder, ran.suite.title, ran.suite.description,
-        ran.command, ran.is_short)
+        {part.name: ran.runs(part.name) for part in ran.chosen}, ran.folder, ran.head)
     for line in sentences:
         print(line)
     print(f"suite: {page}")
@@ -135,8 +140,7 @@ def _assessed(ran: Ran) -> None:
     references = [built.get(one, one) for one in references]
     found = [assessment.Assessed(part.about(), name, references, ran.runs(part.name))
              for part in ran.chosen if isinstance(part, criteria.Criterion)]
-    page = assessment_report.write(found, ran.folder, assessment_report.Head(
-        ran.suite.title, ran.suite.description, ran.command, ran.is_short, suites.hashes(ran.suite, ran.chosen)))
+    page = assessment_report.write(found, ran.folder, ran.head, suites.hashes(ran.suite, ran.chosen))
     for line in assessment.sentences(found):
         print(line)
     print(f"assessment: {page}")

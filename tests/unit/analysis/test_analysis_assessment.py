@@ -7,7 +7,7 @@ import pytest
 from analysis.compare import assessment, assessment_figure
 from analysis.compare.assessment import FAILS, JUDGE, MEETS, NOTHING, SEEDS, UNKNOWN, Assessed, OfSeed
 from analysis.compare.run_lists import PairingKey
-from analysis.pages import assessment_report
+from analysis.pages import Head, assessment_report
 from analysis.read.experiment import Row, read_description
 from analysis.read.parts import Runs
 from testbed.core.assessed import Criterion, CriterionTest, Threshold
@@ -116,8 +116,8 @@ def test_the_page_has_a_line_for_each_criterion(tmp_path):
         "5.1.2   Bufferbloat: does not meet (mean queueing | delay 60 ms, buffer 8: at most 20 meets, above 40 does "
         "not)",
         "6.2     Tunnels: cannot be tested here (no tunnel)", "7.1     Bufferbloat: no verdict (it broke)"]
-    head = assessment_report.Head("Title", "Words.", ["bin/testbed", "assess", "mine"], True, {"mine.yaml": "abc123"})
-    page = assessment_report.write(found, tmp_path / "page", head)
+    head = Head("Title", "Words.", ["bin/testbed", "assess", "mine"], True)
+    page = assessment_report.write(found, tmp_path / "page", head, {"mine.yaml": "abc123"})
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("does not meet", "cannot be tested here", "it broke", "reno 200", "<img",
                                          "bin/testbed assess mine", "mine.yaml", "abc123", "61.0 (seed 2)",
@@ -206,12 +206,12 @@ def test_an_unfinished_seed_is_counted_and_runs_are_listed(tmp_path):
     one = Assessed(criterion(), "cubic", ["reno"], Runs(folder, ids, ""))
     finding, = one.findings
     assert finding.shortfall == "n = 5 of 6" and [seed.seed for seed in finding.seeds] == [1, 3, 4, 5, 6]
-    head = assessment_report.Head("Title", "Words.", ["bin/testbed"], True, {"mine.yaml": "abc123"})
-    facts = dict(assessment_report.provenance([one], head))
+    hashes = {"mine.yaml": "abc123"}
+    facts = dict(assessment_report.provenance([one], hashes))
     assert (facts["kernel"], facts["kernel's build"], facts["seeds"]) == ("6.12.30", "6.12-5f0c", "1, 2, 3, 4, 5, 6")
     assert facts["code inside the guest"] == "ab" * 32 and facts["congestion control cubic"].startswith("cubic")
     assert facts["SHA-256 of mine.yaml"] == "abc123"
-    page = assessment_report.write([one], tmp_path / "page", head)
+    page = assessment_report.write([one], tmp_path / "page", Head("Title", "Words.", ["bin/testbed"], True), hashes)
     runs = pd.read_csv(page.parent / "tables/runs.csv").fillna("")
     assert len(runs) == 12 and list(runs.verdict).count("failed") == 1
     assert all(len(digest) == 64 for digest in runs.raw_sha256[runs.verdict == "valid"])

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.compare import published, published_figure
 from analysis.compare.published import Judged, Ours, Verdict
-from analysis.pages import published_report
+from analysis.pages import Head, published_report
 from analysis.read.parts import Runs
 from testbed.core.published_cells import About, Cell, Compared
 
@@ -81,7 +81,7 @@ def test_what_was_not_run_has_no_verdict(tmp_path):
     one = Judged(about, [cell(8.5)], Runs(None, (), "not run"), {})
     assert [found.word for found in one.verdicts] == [published.NO_VERDICT]
     assert published.sentence([one]) == "0 of 1 cells agree; without a verdict: 1."
-    page = published_report.write([one], tmp_path / "page", "Title", "Words.", ["bin/testbed"], short=False)
+    page = published_report.write([one], tmp_path / "page", Head("Title", "Words.", ["bin/testbed"], False))
     assert "no verdict: not run" in page.read_text(encoding="utf-8")
     assert r"goodput of \| all" in (tmp_path / "page/published.md").read_text(encoding="utf-8")
     assert (tmp_path / "page/tables/cells.csv").read_text(encoding="utf-8").count("\n") == 2
@@ -91,7 +91,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "page").mkdir()
     (tmp_path / "page/mine").touch()
     with pytest.raises(Exception, match="is there already"):
-        published_report.write([], tmp_path / "page", "Title", "Words.", [], short=False)
+        published_report.write([], tmp_path / "page", Head("Title", "Words.", [], False))
 
 
 def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):

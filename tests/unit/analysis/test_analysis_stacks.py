@@ -6,7 +6,7 @@ import pytest
 
 from analysis.compare import stacks_figure
 from analysis.compare.stacks import PARTS, QUANTITIES, Stacks
-from analysis.pages import stacks_report
+from analysis.pages import Head, stacks_report
 from analysis.read.parts import Runs
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
@@ -79,7 +79,7 @@ def test_two_flows_without_a_packet_have_no_index(found):
 
 def test_a_page_of_nothing_says_what_was_not_run(tmp_path):
     page, said = stacks_report.write({name: Runs(None, (), "not run") for names in PARTS.values() for name in names},
-                                     tmp_path / "suite-quic", "QUIC", "", ["bin/testbed"], True)
+                                     tmp_path / "suite-quic", Head("QUIC", "", ["bin/testbed"], True))
     text = page.read_text()
     assert text.count("not run") == 6 and said[0].startswith("0 runs")
     assert (tmp_path / "suite-quic/tables/stacks.csv").read_text().startswith("stack,control,pattern")

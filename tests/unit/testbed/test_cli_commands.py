@@ -218,7 +218,7 @@ def test_tmix_plot(capsys, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     assert cli.main(["tmix", "plot", "web", "-o", str(tmp_path / "mine"), "--duration", "10"]) == 1
-    assert "is no page of connection vectors; name another place" in capsys.readouterr().err
+    assert "is no page of connection vectors (it has thesis.txt); move it away, or name" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 

@@ -87,8 +87,8 @@ def sentences(found: Sequence[Judged], subjects: Sequence[str]) -> list[str]:
         words = {number: word for (number, name), (word, _) in _cells(found).items() if name == subject}
         by_word = {word: [str(number) for number, its in sorted(words.items()) if its == word] for word in cases.WORDS}
         said.append(f"{subject}: {len(by_word[PASSED])} of {len(words)} cases passed on all of their paths"
-                    + (f"; failed: {', '.join(by_word[FAILED])}" if by_word[FAILED] else "")
-                    + (f"; open: {', '.join(by_word[OPEN])}" if by_word[OPEN] else ""))
+                    + "".join(f"; {word}: case{'s'[:len(by_word[word]) != 1]} {', '.join(by_word[word])}"
+                              for word in (FAILED, OPEN) if by_word[word]))
     return said
 
 

@@ -96,6 +96,8 @@ class _Bench:
         self._arguments, self._results = arguments, results
         #: of each congestion control: whether it has the trace event
         self._tells: dict[str, bool] = {}
+        #: the folders of runs that this command has carried out
+        self._done: dict[tuple[str, ...], pathlib.Path] = {}
 
     def judge(self, case: Module, point: Point, cca: str, name: str) -> Judged:
         from analysis import cases
@@ -206,12 +208,14 @@ class _Bench:
 
     def _carry_out(self, words: Sequence[str]) -> pathlib.Path:
         """The folder of the run."""
+        if tuple(words) in self._done:
+            return self._done[tuple(words)]
         parsed = _series.parsed(words)
         with contextlib.redirect_stdout(io.StringIO()):
             done = Asked(parsed).carry_out(_kernels.levels(parsed), among_others=False)
         if done.failures:
             raise RunFailed("; ".join(done.failures.values()))
-        return Store(self._results).run_dir(done.ids[0])
+        return self._done.setdefault(tuple(words), Store(self._results).run_dir(done.ids[0]))
 
 
 def _chosen(found: Sequence[Module], only: str | None) -> list[Module]:

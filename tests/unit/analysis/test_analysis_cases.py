@@ -205,7 +205,7 @@ def test_a_congestion_control_fails_a_case_on_one_of_its_paths():
         return cases_report.Judged(3, subject, SLOW, word, [Finding(word, "because")], ["bin/testbed run"], None, "")
     found = [judged("mine", PASSED), judged("mine", FAILED), judged("other", PASSED)]
     assert cases_report.sentences(found, ["mine", "other"]) == [
-        "mine: 0 of 1 cases passed on all of their paths; failed: 3",
+        "mine: 0 of 1 cases passed on all of their paths; failed: case 3",
         "other: 1 of 1 cases passed on all of their paths"]
     text = cases_report.markdown(found, [cases_report.Asked(3, "Drain", "it ends")], ["mine", "other"], ["bin/testbed"])
     assert "| 3 Drain | failed (1 of 2) | passed (1 of 1) |" in text

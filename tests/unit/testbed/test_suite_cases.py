@@ -3,6 +3,7 @@
 import pytest
 
 from testbed import cli
+from testbed.cli import _cases
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
 
@@ -62,3 +63,22 @@ def test_folders_of_cases(tmp_path, capsys):
     path.write_text(SUITE.replace("cases: bbr", "cases: nosuch"), encoding="utf-8")
     assert cli.main(["suite", "list", str(path)]) == 2
     assert "no cases 'nosuch'" in capsys.readouterr().err
+
+
+def test_a_run_that_is_wanted_again_is_carried_out_and_told_once(tmp_path, monkeypatch):
+    asked = []
+
+    class Carried:
+        failures, ids = {}, ["run-1"]
+
+        def __init__(self, words):
+            asked.append(words)
+
+        def carry_out(self, levels, among_others):
+            return self
+    monkeypatch.setattr(_cases, "Asked", Carried)
+    monkeypatch.setattr(_cases._series, "parsed", lambda words: words)
+    monkeypatch.setattr(_cases._kernels, "levels", lambda parsed: [])
+    bench = _cases._Bench(None, tmp_path)
+    assert [bench._carry_out(words) for words in (["a"], ["b"], ["a"])] == [tmp_path / "runs/run-1"] * 3
+    assert asked == [["a"], ["b"]]

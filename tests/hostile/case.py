@@ -7,19 +7,11 @@ import gzip
 import pathlib
 from collections.abc import Callable, Mapping
 
+from tests.end_to_end import command_line
+
 Content = str | bytes | Callable[[], bytes]
 #: a small scenario that is right; cases change one thing of it
-SMALL = """\
-name: small
-topology:
-  kind: dumbbell
-  central: {rate: 20 Mbit/s, delay: 2 ms, queue: {kind: pfifo, limit: 50}}
-  edge: {rate: 100 Mbit/s}
-  left_delays: [0 ms, 5 ms]
-  right_delays: [2 ms]
-traffic: {kind: greedy, tool: sockets}
-timing: {prefill: 0 s, warmup: 1 s, test: 1 s}
-probes: {queue: {interval: 10 ms}, tcp_info: {interval: 100 ms}}
+SMALL = command_line.SMALL.replace("TEST", "1 s") + """\
 choices:
   load: {default: 60, options: {60: {topology.edge.rate: 100 Mbit/s}, 85: {topology.edge.rate: 1 Gbit/s}}}
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios of a few seconds for the tests in this folder."""
+"""Scenarios of a few seconds for the tests in this folder, and how their packet scripts begin."""
 import copy
 
 DUMBBELL = {
@@ -15,6 +15,17 @@ DUMBBELL = {
 #: the congestion controls of the tree
 OF_THE_TREE = {"reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp",
                "veno", "yeah", "illinois", "dctcp", "cdg", "bbr"}
+
+#: a packet script: socket 4 is the accepted one
+HANDSHAKE = """
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 bind(3, ..., ...) = 0
+   +0 listen(3, 1) = 0
+   +0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
+   +0 > S. 0:0(0) ack 1 <...>
+  +.1 < . 1:1(0) ack 1 win 1000
+   +0 accept(3, ..., ...) = 4
+"""
 
 #: three routers; n1-n6 crosses both bottlenecks, n2-n3 and n4-n5 one each
 PARKING_LOT = {

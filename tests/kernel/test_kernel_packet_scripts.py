@@ -10,18 +10,10 @@ import pytest
 
 from testbed.core.errors import UsageError
 from testbed.packet_scripts import runner
+from tests.kernel.small_runs import HANDSHAKE
 
 pytestmark = pytest.mark.xdist_group("packet-scripts")
 SCRIPTS = sorted(runner.FOLDER.glob("*.pkt"))
-HANDSHAKE = """
-    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
-   +0 bind(3, ..., ...) = 0
-   +0 listen(3, 1) = 0
-   +0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
-   +0 > S. 0:0(0) ack 1 <...>
-  +.1 < . 1:1(0) ack 1 win 1000
-   +0 accept(3, ..., ...) = 4
-"""
 FIRST_LINE = HANDSHAKE.count("\n") + 1
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from testbed.packet_scripts import runner
-from tests.kernel.small_runs import small_scenario
+from tests.kernel.small_runs import HANDSHAKE, small_scenario
 
 #: of payload: a million bytes per second, to the byte but for the burst that is under way
 LIMIT = "SO_MAX_PACING_RATE: 8 Mbit/s"
@@ -72,14 +72,7 @@ def test_connections_of_tmix_have_them_at_both_ends(run_scenario, variant):
         assert len(paced) > 20 and paced.max() == 8 * BYTES_PER_S < unpaced.max()
 
 
-SCRIPT = """
-    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
-   +0 bind(3, ..., ...) = 0
-   +0 listen(3, 1) = 0
-   +0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
-   +0 > S. 0:0(0) ack 1 <...>
-  +.1 < . 1:1(0) ack 1 win 1000
-   +0 accept(3, ..., ...) = 4
+SCRIPT = f"""{HANDSHAKE}\
    +0 getsockopt(4, SOL_SOCKET, SO_MAX_PACING_RATE, [1000000], [4]) = 0
    +0 getsockopt(4, SOL_TCP, TCP_NOTSENT_LOWAT, [16000], [4]) = 0
 """

@@ -37,12 +37,8 @@ class Kernel(QuickEngine):
         return f"{self.options.get('kernel')}.1-testbed"
 
 
-@pytest.fixture
-def run(monkeypatch, tmp_path):
-    """run(*words) -> exit code; .plans: [(kernel key, names of runs)] in the order in which they were carried out."""
-    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL)
+def put_in_place_of_uml(monkeypatch):
+    """The engine uml is a Kernel."""
     real = engines.load
 
     def load(name, options=None):
@@ -51,6 +47,15 @@ def run(monkeypatch, tmp_path):
         engine = Kernel(options or {})
         engine.name = name
         return engine
+    monkeypatch.setattr(engines, "load", load)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(*words) -> exit code; .plans: [(kernel key, names of runs)] in the order in which they were carried out."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
 
     def carry_out(plans, *_):
         call.plans += [(plan.kernel_key, plan.subject, plan.seed, plan.point) for plan in plans]
@@ -59,7 +64,7 @@ def run(monkeypatch, tmp_path):
     def call(*words):
         return cli.main(["run", str(path), "--no-report", "--cca", "reno,cubic", "--seeds", "1", *words])
     call.plans, call.results, call.path = [], tmp_path / "results", path
-    monkeypatch.setattr(engines, "load", load)
+    put_in_place_of_uml(monkeypatch)
     monkeypatch.setattr(campaign, "carry_out", carry_out)
     monkeypatch.setattr("kernel.resolve", lambda spec, report: "7.3" if spec == "newest" else spec)
     return call

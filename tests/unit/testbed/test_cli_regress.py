@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from analysis import figures
-from testbed import cli, engines
+from testbed import cli
 from testbed.core.errors import RunFailed, UsageError
 from testbed.packet_scripts import results, runner
 from testbed.runs import campaign
 from testbed.runs.store import results_dir
 from tests.unit.analysis import fixture
 from tests.unit.core.simple_plans import SMALL
-from tests.unit.testbed.test_cli_kernels import Kernel
+from tests.unit.testbed.test_cli_kernels import put_in_place_of_uml
 
 SUITE = """\
 title: Two scenarios
@@ -33,14 +33,6 @@ def regress(monkeypatch, tmp_path):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
     (tmp_path / "small.yaml").write_text(SMALL)
     (tmp_path / "two.yaml").write_text(SUITE)
-    real = engines.load
-
-    def load(name, options=None):
-        if name != "uml":
-            return real(name, options)
-        engine = Kernel(options or {})
-        engine.name = name
-        return engine
 
     def carry_out(plans, *_):
         failures = {}
@@ -63,7 +55,7 @@ def regress(monkeypatch, tmp_path):
     def call(*words):
         return cli.main(["regress", "--suite", str(tmp_path / "two.yaml"), "--kernel", "new", "--yes", *words])
     call.runs, call.packets, call.ends, call.folder = [], {}, {}, tmp_path
-    monkeypatch.setattr(engines, "load", load)
+    put_in_place_of_uml(monkeypatch)
     monkeypatch.setattr(campaign, "carry_out", carry_out)
     monkeypatch.setattr(figures, "draw_all", lambda *_: ([], []))
     monkeypatch.setattr("kernel.resolve", lambda spec, report: spec)

@@ -5,7 +5,7 @@ A case is a module of a folder here, such as `bbr/c01_startup_plateau.py`, found
 
     NUMBER, TITLE       as the draft has them
     ASKS                what has to be seen, in own words
-    sensible(point)     whether the case makes sense there, as text why not ("" if it does)
+    sensible(point)     why the case makes no sense there; "" if it does
     first(point)        settings of the scenario, as `--set` has them: a list of (field, value)
     judge(point, seen)  what was found, as a list of Finding
 

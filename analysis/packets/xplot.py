@@ -93,7 +93,7 @@ def _add(graph: Graph, words: list[str], colour: str, lines: Iterator[tuple[int,
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """What gnuplot is told of a group of elements: columns of data, and how they are drawn."""
+    """A group of elements for gnuplot: columns of data, and how they are drawn."""
 
     columns: dict[str, np.ndarray]
     command: str

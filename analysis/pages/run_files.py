@@ -41,6 +41,6 @@ def raw(run: Run, experiment: Experiment) -> list[File]:
 
 def _file(path: Path, text: str, experiment: Experiment) -> File:
     where = os.path.relpath(path, experiment.path / "report")
-    # what is no text in a name is told as bytes, as browsers do
+    # bytes of a name that are no text are percent-encoded, as browsers do
     link = urllib.parse.quote(os.fsencode(where)) + "/" * path.is_dir()
     return File(text, link, "" if path.is_dir() else style.size(path.stat().st_size))

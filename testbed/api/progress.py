@@ -20,8 +20,8 @@ _EVERY_S = 0.2
 
 @contextlib.contextmanager
 def told(shown: bool) -> Iterator[None]:
-    """What is told in the block goes to a notebook or a terminal as one line, elsewhere as the command line has it;
-    with shown false, nowhere."""
+    """Show the messages of the block: in a notebook or a terminal as one line, elsewhere as the command line does.
+    With shown false, show none."""
     listener = _listener(shown)
     if listener is None:
         yield

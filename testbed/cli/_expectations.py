@@ -47,8 +47,7 @@ def _expects(folder: pathlib.Path) -> bool:
 
 
 def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Judged:
-    """Tell each expectation of the experiments and write --junit. That it cannot be written is told, and hides nothing
-    of what else is wrong."""
+    """Print each expectation of the experiments and write --junit. If that cannot be written, print why, and go on."""
     if arguments.junit is None and not any(_expects(folder) for folder in folders):
         return Judged("", "")           # pandas and all that judges take as long to load as a short run takes to judge
     from analysis.read import expectations, junit

@@ -71,8 +71,8 @@ class Asked:
     def carry_out(self, levels: Sequence[Level], among_others: bool, say_how_long: bool = True) -> Done:
         """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.
 
-        among_others: other engines carry out the same. Then what this one does not have (a congestion control, a
-        probe, an option) is told and left out. say_how_long: say it, and ask before hours of runs.
+        among_others: other engines carry out the same. Then it leaves out, and names, what this one does not have (a
+        congestion control, a probe, an option). say_how_long: say it, and ask before hours of runs.
         """
         arguments = self.arguments
         probes, points = self._probed(levels[0].engine, among_others)

@@ -129,7 +129,7 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
         arguments.cca = arguments.cca or ",".join(suite.ccas) or None
         suite = _with_references(suite, arguments)
     if arguments.seeds is not None:
-        _runs.seeds(arguments.seeds)                # what is wrong with them is told once
+        _runs.seeds(arguments.seeds)                # one message, not one for each part
     if suite.page:
         from analysis import pages
         pages.module_of(suite.page)                 # before anything runs

@@ -44,7 +44,7 @@ def _declared(path: pathlib.Path) -> tuple[Option, ...]:
     try:
         body = ast.parse(text).body if "OPTIONS" in text else []
     except (SyntaxError, ValueError):
-        return ()                       # whoever asks for this engine is told
+        return ()                       # loading this engine says what is wrong
     for node in (node for cls in body if isinstance(cls, ast.ClassDef) and cls.name == "Engine" for node in cls.body):
         if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["OPTIONS"]:
             calls = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]

@@ -44,7 +44,7 @@ _SUFFIXES = (".py", ".c", ".h", ".rs", ".go", ".toml", ".lock", ".mod", ".sum", 
 
 
 def digest() -> str:
-    """SHA-256 of all code that runs inside, and of that which decides what it is told to do.
+    """SHA-256 of all code that runs inside, and of the code that gives it its orders.
 
     A replay without its library leaves other bytes. Raises UsageError.
     """
@@ -55,7 +55,7 @@ def digest() -> str:
 def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
     """The folder in the cache that has this code, whole, with the libraries that can be made of it.
 
-    report: is told why one cannot be made that runs can go without. Raises EnvironmentProblem.
+    report: gets the reason where a library that runs can go without cannot be made. Raises EnvironmentProblem.
     """
     target = folder_of(digest())
     if cache_dirs.whole(target):

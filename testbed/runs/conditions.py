@@ -45,7 +45,7 @@ class Condition:
 
 
 def parse(text: str) -> list[Condition]:
-    """The conditions of a text. UsageError for what is none."""
+    """The conditions of a text. UsageError: bad syntax, or an unknown word."""
     try:
         words = shlex.split(text)
     except ValueError as problem:

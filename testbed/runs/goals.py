@@ -40,7 +40,7 @@ class Goal(Expectation):
 
 
 def parse(text: str) -> Goal:
-    """A goal from its text. FieldError for what is none, and for metrics and units that there are not."""
+    """A goal from its text. FieldError: bad syntax, or an unknown metric or unit."""
     if match := _OF.fullmatch(text.strip()):
         head, number, of = match.groups()
         limit = float(number)

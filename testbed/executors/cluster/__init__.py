@@ -251,7 +251,7 @@ def _local(count: int, folder: str) -> "distributed.LocalCluster":
 
 
 def _quiet() -> None:
-    """What Dask logs of workers that come and go is no news: lost runs are told as such."""
+    """Silence what Dask logs about workers that come and go: the executor itself reports lost runs."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -48,7 +48,7 @@ class WorkerInfo(TypedDict):
 
 
 def workers_of(client: "distributed.Client") -> dict[str, WorkerInfo]:
-    """{address: what the scheduler knows of it}; from Dask 2025.4 on only five are told unless all are asked for."""
+    """{address: what the scheduler knows of it}; Dask 2025.4 and later give five unless all are asked for."""
     found: dict[str, WorkerInfo] = client.scheduler_info(n_workers=-1)["workers"]
     return found
 

@@ -11,7 +11,7 @@ from testbed.core.guest_files import DatagramCounts, Guest
 UNITS = {
     "udp_received_rate": "Mbit/s", "udp_loss": "%", "udp_one_way_delay_mean": "ms", "udp_one_way_delay_p50": "ms",
     "udp_one_way_delay_p95": "ms", "udp_one_way_delay_p99": "ms"}
-OF_ANY_SENDER = {"udp_loss": "", "udp_one_way_delay_p95": ""}
+OF_ANY_SENDER = {"udp_received_rate": "", "udp_loss": "", "udp_one_way_delay_p95": ""}
 SHOWN = [Shown("udp", "udp_received_rate", "received", 10), Shown("udp", "udp_loss", "lost", 20)]
 _COUNTS = shapes.Object({"flow": shapes.COUNT, "sent_packets?": shapes.COUNT, "received_packets?": shapes.COUNT,
                          "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT,

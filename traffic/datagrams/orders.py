@@ -138,7 +138,7 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
     for node, job in sorted(jobs.items()):
         name = f"{component.name}-{node}.udp.json"
         (context.work_dir / name).write_text(json.dumps({
-            **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
+            **job, "drained_us": context.duration_us + drain_us(flows, context.network),
             "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
         found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"],
                              threads=0 if waits else 1))
@@ -150,7 +150,7 @@ def _most_queued(link: Link) -> float:
     return float(link.limit_packets or (link.limit_bytes or math.inf) / _LEAST_HEADER_BYTES)
 
 
-def _drain_us(flows: Sequence[Flow], network: Network) -> int:
+def drain_us(flows: Sequence[Flow], network: Network) -> int:
     """The longest time that a packet may still be under way when the experiment ends."""
     queues_us = {link.name: link.capacity_us for link in network.links}
     of_air_us: int = sum(standards.of(cell).longest_queue_us() for cell in network.cells)

@@ -11,21 +11,19 @@ which its delay is counted.
 """
 from __future__ import annotations
 
-import bisect
 import heapq
 import json
 import math
 import operator
 import socket
-import struct
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from testbed.core import ip
 from traffic import program
 from traffic.datagrams import convoy
+from traffic.datagrams.arrivals import Arrivals, socket_drops
 from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, note_arrivals
 from traffic.datagrams.departures import departures_ns
 from traffic.io.sockets import raise_descriptor_limit
@@ -50,12 +48,11 @@ if TYPE_CHECKING:
 
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_MEMINFO, _MEMINFO_DROPS = 32, 33, 55, 8
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 #: what a sender's own queue holds is for the queue to decide
 _SEND_BUFFER_BYTES = 1 << 26
 #: memory that a packet takes in a socket's buffer beside its payload, at most
 _OVERHEAD_BYTES = 2048
-_PERCENTILES = (50, 95, 99)
 
 
 def _set_buffer(of: socket.socket, forced: int, usual: int, size: int) -> None:
@@ -128,42 +125,13 @@ class _Sender:
         return {"sent_packets": self._packets, "sent_bytes": self._packets * (self.payload_bytes + self._header_bytes)}
 
 
-class Gaps:
-    """Numbers below the highest one that have not come, as ranges: of an overload there are tens of millions."""
-
-    def __init__(self) -> None:
-        self._from: list[int] = []
-        self._to: list[int] = []
-
-    def append(self, first: int, end: int) -> None:
-        """Numbers from `first` to before `end` are missing; none so far is as high."""
-        if first < end:
-            self._from.append(first)
-            self._to.append(end)
-
-    def fill(self, number: int) -> bool:
-        """Whether a number was missing; now it is there."""
-        at = bisect.bisect_right(self._from, number) - 1
-        if at < 0 or number >= self._to[at]:
-            return False
-        first, end = self._from[at], self._to[at]
-        rest = [(one, other) for one, other in ((first, number), (number + 1, end)) if one < other]
-        self._from[at:at + 1], self._to[at:at + 1] = [one for one, _ in rest], [other for _, other in rest]
-        return True
-
-
 class _Receiver:
     """A flow that arrives. What is in a packet behind its header is not looked at."""
 
     def __init__(self, order: Expected, batch: Batch) -> None:
         self.flow = str(order["flow"])
         self._batch = batch
-        self._packets = self._bytes = self._reordered = self._duplicates = 0
-        self._next = 0                          # the number after the highest that came
-        self._missing = Gaps()
-        self._delays_us: Counter[int] = Counter()
-        self._delays_ns = 0
-        self._header_bytes = ip.udp_header_bytes(order["address"])
+        self._arrivals = Arrivals(ip.udp_header_bytes(order["address"]))
         self._socket = socket.socket(ip.family(order["address"]), socket.SOCK_DGRAM)
         packets = math.ceil(order["packets_per_s"] * _DRAIN_NS / 1e9 * 4 + 100)
         _set_buffer(self._socket, _SO_RCVBUFFORCE, socket.SO_RCVBUF,
@@ -175,42 +143,12 @@ class _Receiver:
         """Take all packets that are there. t0_ns: the wall clock's beginning of the experiment."""
         while taken := self._batch.receive(self._socket.fileno()):
             for size, number, due_ns, arrival_ns in taken:
-                self._count(size, number, arrival_ns - t0_ns - due_ns)
+                self._arrivals.count(size, number, arrival_ns - t0_ns - due_ns)
             if len(taken) < MOST_AT_ONCE:
                 return
 
-    def _count(self, size: int, number: int, delay_ns: int) -> None:
-        if number >= self._next:
-            self._missing.append(self._next, number)
-            self._next = number + 1
-        elif self._missing.fill(number):
-            self._reordered += 1
-        else:
-            self._duplicates += 1
-            return
-        self._packets += 1
-        self._bytes += size + self._header_bytes
-        self._delays_us[delay_ns // 1000] += 1
-        self._delays_ns += delay_ns
-
     def counts(self) -> dict[str, float]:
-        memory = struct.unpack("=9I", self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36))
-        return {"received_packets": self._packets, "received_bytes": self._bytes,
-                "reordered_packets": self._reordered, "duplicate_packets": self._duplicates,
-                "socket_dropped_packets": memory[_MEMINFO_DROPS], **self._delays()}
-
-    def _delays(self) -> dict[str, float]:
-        """One-way delays of the packets that arrived, in whole us; nothing if none did."""
-        if not self._packets:
-            return {}
-        found = {"delay_mean_us": round(self._delays_ns / self._packets / 1000, 3), "delay_min_us": min(
-            self._delays_us), "delay_max_us": max(self._delays_us)}
-        below, ranks = 0, [(percent, math.ceil(self._packets * percent / 100)) for percent in _PERCENTILES]
-        for delay_us, packets in sorted(self._delays_us.items()):
-            below += packets
-            while ranks and below >= ranks[0][1]:
-                found[f"delay_p{ranks.pop(0)[0]}_us"] = delay_us
-        return found
+        return {**self._arrivals.counts(), "socket_dropped_packets": socket_drops(self._socket)}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic.datagrams import convoy, program as udp
+from traffic.datagrams import arrivals, convoy, program as udp
 from traffic.datagrams.batch import HEADER
 from traffic.datagrams.departures import departures_ns
 
@@ -276,7 +276,7 @@ def test_packets_that_find_no_room_are_counted(tmp_path):
 @hypothesis.given(st.lists(st.integers(0, 60), max_size=80))
 def test_numbers_that_are_missing(numbers):
     """As a set would have them, however packets are lost, doubled and out of order."""
-    gaps, missing, following = udp.Gaps(), set(), 0
+    gaps, missing, following = arrivals.Gaps(), set(), 0
     for number in numbers:
         if number >= following:
             gaps.append(following, number)

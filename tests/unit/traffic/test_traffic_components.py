@@ -24,7 +24,7 @@ def keys(records, *names):
 
 
 def test_kinds_are_found_by_listing():
-    assert {"cbr", "flows", "greedy", "on-off", "poisson", "tmix"} <= set(traffic.names())
+    assert {"cbr", "flows", "greedy", "nada", "on-off", "poisson", "tmix"} <= set(traffic.names())
     assert not {"clock", "datagrams"} & set(traffic.names())
     for name in traffic.names():
         module = traffic.kind(name)

@@ -80,7 +80,7 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
     scale, searched = _cutting_scale(traffic, run), run.order.scale == "search"
     for attempt in range(run.order.most_attempts):
         starts = _shuffled(traffic, bin_us(run.rate_bps) / scale, run.order.seed, attempt)
-        found = search_scale(_offer(traffic, run, starts), run.target_bps, scale)[0] if searched else scale
+        found = _searched_scale(traffic, run, starts, scale) if searched else scale
         factors = _factors(traffic, run, starts, found)
         if traffic.length_us * found * factors.min() < 0.98 * run.to_us:
             raise TooShort(
@@ -116,7 +116,19 @@ def _cutting_scale(traffic: Traffic, run: Run) -> float:
         return mean
     # where a bin is shorter than 5 % of the trace its length decides little, so the scale of the unshuffled
     # trace is good enough
-    return search_scale(_offer(traffic, run, traffic.batch.start_us), run.target_bps, mean)[0]
+    return _searched_scale(traffic, run, traffic.batch.start_us, mean)
+
+
+def _searched_scale(traffic: Traffic, run: Run, trace_starts: np.ndarray, guess: float) -> float:
+    """TooShort if the traces carry so little that no scale offers any load in the measured time."""
+    try:
+        return search_scale(_offer(traffic, run, trace_starts), run.target_bps, guess)[0]
+    except ValueError:
+        bits = float(traffic.bits.sum())
+        raise TooShort(
+            f"the traces carry {bits / 8e6:.3g} MB over the target, which {run.target_bps / 1e6:.3g} Mbit/s carry in "
+            f"{bits / run.target_bps:.2g} s; the traffic lasts {run.to_us / 1e6:.0f} s: longer or more traces, a lower "
+            "load or a shorter test are needed", "traces") from None
 
 
 def _shuffled(traffic: Traffic, bin_length_us: float, seed: int, attempt: int) -> np.ndarray:

@@ -324,6 +324,14 @@ def test_fixed_scale_is_used_as_it_is(tmp_path):
     assert (starts % 4000 == 0).all()
 
 
+def test_traces_that_carry_far_too_little_are_named(tmp_path):
+    files = small_traces(tmp_path, seconds=1, every_us=100_000)
+    with pytest.raises(WorkloadError, match=r"the traces carry 0\.215 MB over the target, which 60 Mbit/s carry in "
+                       r"0\.029 s; the traffic lasts 60 s: longer or more traces") as problem:
+        build(files, tmp_path / "plans", load=0.6, seed=1, rtts_us=[1, 1], **QUICK)
+    assert problem.value.field == "traces"
+
+
 def test_unusable_input_is_named(tmp_path):
     files = small_traces(tmp_path, seconds=5)
     options = dict(load=0.6, seed=1, prefill_us=0, from_us=0, to_us=60_000_000, rtts_us=[1, 1])

@@ -306,8 +306,8 @@ def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: s
         scaled = _logarithms(stats.summarise(values, True))
     finding = finding._replace(found=_back(scaled, scale), why=_lacking(finding))
     if len(values) < stats.LEAST:
-        return finding._replace(word=SEEDS, needed=stats.LEAST, why=f"{stats.LEAST} seeds that differ expected, not "
-                                                                    f"{len(values)}")
+        return finding._replace(word=SEEDS, needed=stats.LEAST,
+                                why=f"a verdict needs {stats.LEAST} seeds that differ, and has {len(values)}")
     # runs that are one run count once: these differ, and have the same value, such as no drops
     low_end, high_end = (scaled.mean if end is None else end for end in (scaled.low, scaled.high))
     sign = -1 if test.high_meets else 1         # the smaller, the better
@@ -437,7 +437,7 @@ def say(finding: Finding) -> str:
     value = _shown(finding.found.mean, test.threshold.fails) if finding.found else "no value"
     words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", point]
     words.append(finding.shortfall)
-    if finding.needed:
+    if finding.needed and finding.needed > stats.LEAST:         # with fewer, the reason says it
         words.append(f"about {finding.needed} seeds would decide")
     return f"{', '.join(filter(None, words))}: {limits(test)}" + (f"; {finding.why}" if finding.why else "")
 

@@ -155,7 +155,7 @@ def _file_of_each(section: Section, found: list[routes.Route]) -> list[pathlib.P
     files = _files(section)
     if section.traces and len(files) != len(found):
         raise FieldError("traces", f"{section.traces} has {len(files)} vector files; this network takes "
-                                   f"{len(found)} sources, one file each")
+                                   f"{len(found)} sources, one file each; traffic.paths chooses them")
     try:
         return in_order_of_paths(files, [(route.sender, route.receiver) for route in found])
     except WorkloadError as problem:

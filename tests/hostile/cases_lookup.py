@@ -52,7 +52,7 @@ CASES = [
           "a file; a folder expected"),
     _case("export-without-captures", ["export", "small-load60", "--format", "pcapng", "--output", "x"], 1,
           "no captures in raw/", after=_nothing_exported),
-    _case("watch-a-file", ["watch", "--once"], 2, "index.sqlite is not a folder; TESTBED_RESULTS names one",
+    _case("watch-a-file", ["watch", "--once"], 2, "index.sqlite is not a folder; --results FOLDER names one",
           environment={"TESTBED_RESULTS": "results/index.sqlite"}),
     _case("query-no-results", ["runs", "query"], 0, "0 runs", environment={"TESTBED_RESULTS": "nowhere"}),
     _case("runs-no-condition", ["runs", "pin", "--why", "x"], 2, "required: CONDITION"),

@@ -79,6 +79,10 @@ class Verdict(NamedTuple):
         return NO_VERDICT if self.why_not else AGREES if self.agrees else EXPLAINED if self.causes else OPEN
 
 
+#: of the seeds, that stand for all
+_DEVIATIONS = 400
+
+
 @lru_cache(maxsize=None)
 def widening(trials: int, seeds: int) -> float:
     """c(k, n) of k trials and n seeds, at least two; see above."""
@@ -96,13 +100,16 @@ def widening(trials: int, seeds: int) -> float:
 def _beyond(widened: float, trials: int, seeds: int) -> float:
     """How likely the least of the trials is more than so many standard deviations of the seeds above their mean.
 
-    Of a given least trial this is Student's t, off its centre, of the seeds; the sum is over where the least trial is.
+    Of a given least trial and a given deviation of the seeds it is the normal distribution of their mean. The sums are
+    over both. (nctdtr of SciPy would save one of them, and is wrong far from the centre in 1.15.)
     """
-    from scipy.special import nctdtr, ndtr
+    from scipy.special import gammaincinv, ndtr
     least, step = np.linspace(-9, 9, 721, retstep=True)
     density = trials * np.exp(-least ** 2 / 2) / math.sqrt(2 * math.pi) * ndtr(-least) ** (trials - 1)
-    within = nctdtr(seeds - 1, math.sqrt(seeds) * least, math.sqrt(seeds) * widened)
-    return float(np.sum(density * (1 - within)) * step)
+    root = (np.arange(_DEVIATIONS) + 0.5) / _DEVIATIONS          # of the probability: small deviations matter most
+    deviations = np.sqrt(2 * gammaincinv((seeds - 1) / 2, root ** 2) / (seeds - 1))
+    above = ndtr(math.sqrt(seeds) * (least[:, None] - widened * deviations)) @ (2 * root / _DEVIATIONS)
+    return float(np.sum(density * above) * step)
 
 
 def limits(cell: Cell, quantity: Compared, ours: Ours) -> tuple[float, float]:

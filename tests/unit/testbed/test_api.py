@@ -298,6 +298,7 @@ def tell():
 def test_a_terminal_has_one_line(monkeypatch):
     screen = Screen(is_terminal=True)
     monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     with progress.told(True):
         tell()

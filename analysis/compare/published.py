@@ -98,10 +98,10 @@ def widening(trials: int, seeds: int) -> float:
 
 
 def _beyond(widened: float, trials: int, seeds: int) -> float:
-    """How likely the least of the trials is more than so many standard deviations of the seeds above their mean.
+    """The probability that all trials lie above the seeds' mean, by more than so many of the seeds' standard deviations.
 
-    Of a given least trial and a given deviation of the seeds it is the normal distribution of their mean. The sums are
-    over both. (nctdtr of SciPy would save one of them, and is wrong far from the centre in 1.15.)
+    If the least trial and the deviation are given, the mean of the seeds decides, and it is normal. The sums are over
+    both. SciPy's nctdtr would save one sum, but in 1.15 it is NaN at some points.
     """
     from scipy.special import gammaincinv, ndtr
     least, step = np.linspace(-9, 9, 721, retstep=True)

@@ -112,7 +112,7 @@ def test_an_interrupt_at_any_moment_of_the_start_ends_the_command(delay_s, tmp_p
     """Of a command that would go on for ever."""
     process = subprocess.Popen([_PROGRAM, "watch", "--serve", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, start_new_session=True, env={**os.environ, "TESTBED_RESULTS": str(tmp_path)},
-                               # whoever runs the tests may ignore it (&), and what starts a program would, too
+                               # a script that runs the tests by & ignores it, and the command would, too
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     time.sleep(delay_s)
     os.killpg(process.pid, signal.SIGINT)

@@ -66,6 +66,11 @@ class Verdict(NamedTuple):
     why_not: str = ""
 
     @property
+    def label(self) -> str:
+        """What is compared, with its unit."""
+        return self.quantity.label + (f" ({self.unit})" if self.unit not in ("", "1") else "")
+
+    @property
     def agrees(self) -> bool:
         return not self.why_not and self.low <= self.ours.mean <= self.high
 

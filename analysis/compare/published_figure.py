@@ -33,7 +33,7 @@ def draw(one: Judged, folder: Path) -> str:
     panels: dict[str, list[Verdict]] = {}
     for verdict in shown:
         others = [f"{axis.rpartition('.')[2]} {value}" for axis, value in verdict.cell.point.items() if axis != across]
-        title = ", ".join(filter(None, [verdict.quantity.label, verdict.cell.cca, *others]))
+        title = ", ".join(filter(None, [verdict.label, verdict.cell.cca, *others]))
         panels.setdefault(title, []).append(verdict)
     _draw(folder, one.about.name, across, axes.get(across, [""]), dict(list(panels.items())[:MOST_PANELS]))
     return one.about.name

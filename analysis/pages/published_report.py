@@ -82,8 +82,7 @@ def _table(one: Judged) -> Table:
     for verdict in one.verdicts:
         words = [verdict.cell.point.get(axis, "") for axis in axes] + [verdict.cell.cca] * several
         rows.append((_MARKS[verdict.word], [
-            *words, verdict.quantity.label + (f" ({verdict.unit})" if verdict.unit not in ("", "1") else ""),
-            _theirs(verdict), _measured(verdict.ours), _limits(verdict), _said(verdict)]))
+            *words, verdict.label, _theirs(verdict), _measured(verdict.ours), _limits(verdict), _said(verdict)]))
     return Table([*heads, "published", "here, mean (sd; n)", "agrees from .. to", "verdict"], names, rows)
 
 

@@ -28,8 +28,9 @@ from testbed.core.errors import TestbedError
 from testbed.core.run_files import ExperimentRecord, Verdict
 
 MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
-#: what numbers without a unit count: the limits of queues that count packets, the choice of scenarios with Tmix
-_COUNTED = {".queue.limit": "packets", ".load": "%"}
+#: what numbers without a unit count: limits of queues that count packets, the distance of periodic losses, the choice
+#: of scenarios with Tmix
+_COUNTED = {".queue.limit": "packets", ".every": "packets", ".load": "%"}
 #: as testbed/runs/experiment.py calls it
 KERNEL_AXIS = "kernel"
 _ID = re.compile(r"[0-9a-f]{8,64}")

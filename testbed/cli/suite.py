@@ -197,7 +197,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
     for step in steps:
         if step.problem:
             print_error(step.problem)
-    found = _estimates.total([_left(step, arguments.jobs) for step in steps if not step.problem])
+    found = _estimates.total(_lefts(steps, arguments.jobs))
     progress.step(_estimates.say(found))
     _estimates.confirm(found, arguments.yes)
     done: dict[str, Done] = {}
@@ -207,7 +207,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
         if step.problem:
             continue
         _series.announce(place, len(steps), "part", step.part.name, step.words,
-                         [_left(one, arguments.jobs) for one in steps[place:] if not one.problem])
+                         _lefts(steps[place:], arguments.jobs))
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
@@ -451,6 +451,17 @@ def _left(step: _Step, jobs: int | None) -> _estimates.Left:
     return _estimates.left(step.plans, functools.partial(_usual_s, step), jobs)._replace(unknown=step.unknown)
 
 
+def _lefts(steps: Sequence[_Step], jobs: int | None) -> list[_estimates.Left]:
+    """Of the steps that can be run; a run that several have counts for the first only."""
+    counted: set[str] = set()
+    found = []
+    for step in steps:
+        if not step.problem:
+            found.append(_left(step._replace(plans=[plan for plan in step.plans if plan.id not in counted]), jobs))
+            counted.update(plan.id for plan in step.plans)
+    return found
+
+
 def _list(chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
     by_name = {step.part.name: step for step in steps}
     for part in chosen:
@@ -461,8 +472,7 @@ def _list(chosen: Sequence[suite_parts.Part], steps: Sequence[_Step], arguments:
             print(f"{part.name}: cannot be run: {step.problem}")
         else:
             print(f"{shlex.join(['bin/testbed', *step.words])}    {_estimates.say(_left(step, arguments.jobs))}")
-    left = [_left(step, arguments.jobs) for step in steps if not step.problem]
-    print(f"all: {_estimates.say(_estimates.total(left))}")
+    print(f"all: {_estimates.say(_estimates.total(_lefts(steps, arguments.jobs)))}")
     broken = [step.part.name for step in steps if step.problem]
     if broken:
         raise UsageError(f"{len(broken)} of {len(steps)} parts cannot be run: {', '.join(broken)}")

@@ -101,7 +101,7 @@ def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):
     vars(one)["verdicts"] = [verdict([8.0, 8.1, 8.2, 8.0, 8.1])._replace(cell=cell) for cell in cells]
     assert published_figure.draw(one, tmp_path) == "mine"
     text = (tmp_path / "mine.svg").read_text(encoding="utf-8")
-    assert all(word in text for word in ("published", "here", "goodput of | all", "buffer"))
+    assert all(word in text for word in ("published", "here", "goodput of | all (Mbit/s)", "buffer"))
     assert "(column('0 x')*1.025)" in (tmp_path / "mine.gp").read_text(encoding="utf-8")
     assert "where ours would agree" in text
 

@@ -111,6 +111,16 @@ def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys
     assert carried_out == []
 
 
+def test_the_list_counts_a_run_once_that_two_parts_have(carried_out, tmp_path, capsys):
+    path = tmp_path / "twice.yaml"
+    path.write_text("title: Twice\nsource: none\nseeds: 2\nparts:\n"
+                    "  - {name: one, scenario: rtt-fairness, ccas: [cubic]}\n"
+                    "  - {name: two, scenario: rtt-fairness, ccas: [cubic, reno]}\n")
+    assert cli.main(["suite", "list", str(path)]) == 0
+    one, two, total = capsys.readouterr().out.splitlines()
+    assert " 2 of 2 runs" in one and " 4 of 4 runs" in two and total.startswith("all: 4 of 4 runs")
+
+
 def test_the_list_builds_no_kernel(carried_out, pair, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     assert cli.main(["suite", "list", pair, "--only", "two", "--kernel", "6.12"]) == 0

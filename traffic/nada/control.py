@@ -49,7 +49,8 @@ class Observer:
         self._loss += ALPHA * (missing / (missing + len(numbers)) - self._loss) if numbers else 0
         self._note_event(numbers)
         queue_ms = self._queue_ms(now_ms)
-        x_ms = warped_ms(queue_ms) if self._losses_are_recent() else queue_ms
+        warped = self._share_warped()
+        x_ms = warped * warped_ms(queue_ms) + (1 - warped) * queue_ms
         x_ms += DLOSS_MS * (self._loss / PLRREF) ** 2
         span_ms = max(1.0, min(LOGWIN_MS, now_ms - self._first_ms))
         received_bps = sum(size for _, _, _, size in self._log) * 8e3 / span_ms
@@ -71,16 +72,16 @@ class Observer:
             self._last_event = lost[-1]
         self._reported = self._highest
 
-    def _losses_are_recent(self) -> bool:
-        """Whether the last loss is no longer ago than MULTILOSS times the mean loss interval."""
-        if self._last_event is None:
-            return False
-        current = self._highest - self._last_event
-        if not self._intervals:                 # one event: the packets before it are its interval
-            return current < MULTILOSS * self._last_event
-        weights = _WEIGHTS[:len(self._intervals)]
-        mean = sum(weight * interval for weight, interval in zip(weights, self._intervals)) / sum(weights)
-        return current < MULTILOSS * mean
+    def _share_warped(self) -> float:
+        """How much of the queueing delay is warped: 1 until the last loss is MULTILOSS mean loss intervals ago, 0 from
+        one interval later on."""
+        if not self._last_event:                # before the first packet there is no interval
+            return 0.0
+        mean = float(self._last_event)          # one event: the packets before it are its interval
+        if self._intervals:
+            weights = _WEIGHTS[:len(self._intervals)]
+            mean = sum(weight * interval for weight, interval in zip(weights, self._intervals)) / sum(weights)
+        return min(1.0, max(0.0, 1 + MULTILOSS - (self._highest - self._last_event) / mean))
 
 
 def warped_ms(queue_ms: float) -> float:

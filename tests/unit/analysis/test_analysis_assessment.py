@@ -121,7 +121,7 @@ def test_the_page_has_a_line_for_each_criterion(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("does not meet", "cannot be tested here", "it broke", "reno 200", "<img",
                                          "bin/testbed assess mine", "mine.yaml", "abc123", "61.0 (seed 2)",
-                                         "findings (1)"))
+                                         "findings (1)", 'data-head="measured"'))
     markdown = (tmp_path / "page/assessment.md").read_text(encoding="utf-8")
     assert r"mean queueing \| delay" in markdown and "doubles the round-trip time" in markdown
     assert (tmp_path / "page/tables/findings.csv").read_text(encoding="utf-8").count("\n") == 4

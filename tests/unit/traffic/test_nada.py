@@ -48,6 +48,22 @@ def test_only_beside_losses_long_queues_are_warped():
     assert x_ms == pytest.approx(50 / math.e + 10 * (0.1 / 49 / 0.01) ** 2)      # the first of 50 is too old
 
 
+def test_the_warping_fades_over_a_loss_interval(monkeypatch):
+    """The interval is of ten packets, as the tenth is the first that is lost; seven of them are waited for."""
+    monkeypatch.setattr(control, "DLOSS_MS", 0)
+    observer, found = control.Observer(), {}
+    for number in range(100):
+        if number != 10:
+            observer.note(10 * number, number, 20 if number < 20 else 170, 1000)
+        if number % 5 == 4:
+            found[number], _, _ = observer.report(10 * number)
+    warped_ms = 50 / math.e
+    assert found[79] == pytest.approx(warped_ms)
+    assert found[84] == pytest.approx(0.6 * warped_ms + 0.4 * 150)
+    assert found[89] == pytest.approx(0.1 * warped_ms + 0.9 * 150)
+    assert found[94] == found[99] == 150
+
+
 def test_the_rate_ramps_up_by_what_arrived():
     rate = control.Rate(150e3, 1.5e6)
     rate.update(100, 40, 0, 1e6, True)

@@ -2,10 +2,10 @@
 """Tables on the terminal."""
 from __future__ import annotations
 
+import itertools
 import os
-import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 #: from which width on a terminal has room for details
 _DETAILS_FROM = 140
@@ -13,21 +13,16 @@ _DETAILS_FROM = 140
 _WIDTH = 100
 #: however narrow a terminal says it is
 _LEAST_WIDTH = 40
-#: columns that are copied from the terminal
-_NAMES = ("id", "name", "scenario")
-#: what a word that is too long for its column is made of
-_PARTS = re.compile(r"(\s+|[^\s_-]+[_-]+)")
 #: below this width columns without a value are left out, and there are two blanks between the others, not three
 _NARROW_BELOW = 100
 
 
 def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()) -> None:
-    """Print a table as wide as the terminal, or blocks of lines where names would not be whole.
+    """Print a table as wide as the terminal, or blocks of lines where words, which people copy, would not be whole.
 
     details: columns that only a wide terminal has room for.
     """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -40,29 +35,30 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
     if narrow and rows:
         shown = [i for i in shown if any(row[i] not in (None, "") for row in rows)]
     cells = [[columns[i], *("" if row[i] is None else str(row[i]) for row in rows)] for i in shown]
-    names = [number for number, i in enumerate(shown) if columns[i] in _NAMES]
     for padding in (2, 1) if narrow else (3, 2, 1):
-        found = widths(cells, console.width - padding * len(shown), names)
-        if all(found[i] >= _longest_word(cells[i]) for i in names):
+        room = console.width - padding * (len(shown) - 1)
+        found = widths(cells, room)
+        if sum(found) <= room:
             break
     else:
         for row in list(zip(*cells))[1:]:
             print("\n".join(_block([column[0] for column in cells], row, console.width)), end="\n\n")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0))
-    wrapped = [["\n".join(_wrapped(cell, width)) for cell in column] for column, width in zip(cells, found)]
-    for column, width in zip(wrapped, found):
-        table.add_column(Text(column[0]), overflow="fold", width=width)
-    for row in list(zip(*wrapped))[1:]:
-        table.add_row(*map(Text, row))
-    with console.capture() as captured:
-        console.print(table)
-    # without the blanks that fill each line up
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    head, *others = (_lines(row, found, " " * padding) for row in zip(*cells))
+    console.print(Text("\n".join(head), style="bold"), soft_wrap=True)
+    for lines in others:
+        print("\n".join(lines))
     if console.width < _DETAILS_FROM and {*columns} & {*details}:
         console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
                            f"{', '.join(c for c in columns if c in details)})", style="dim"))
     console.print()
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], gap: str) -> list[str]:
+    """Lines for the cells of a row beside each other."""
+    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths)]
+    return [gap.join(part.ljust(width) for part, width in zip(parts, widths)).rstrip()
+            for parts in itertools.zip_longest(*wrapped, fillvalue="")]
 
 
 def _block(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
@@ -75,18 +71,10 @@ def _block(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def widths(columns: Sequence[Sequence[str]], room: int, names: Collection[int] = ()) -> list[int]:
-    """The width of each column of cells, together at most `room` if that can be: one letter each is the least.
-
-    Words are whole before lines are. If not even the words fit, those break behind a hyphen or an underscore that are
-    not of the columns `names`, then any.
-    """
+def widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The width of each column of cells, together at most `room` if all words can be whole in it."""
     full = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
     found = list(map(_longest_word, columns))
-    parts = [width if i in names else max(len(part) for cell in columns[i] for part in _PARTS.split(cell))
-             for i, width in enumerate(found)]
-    while sum(found) > room and max(found) > 1:
-        found[max(range(len(found)), key=lambda i: (found[i] > parts[i], found[i]))] -= 1
     while sum(found) < min(room, sum(full)):
         # to the column with the highest cells
         lines = [max(len(_wrapped(cell, width)) for cell in column) if width < most else 0
@@ -102,6 +90,4 @@ def _longest_word(column: Sequence[str]) -> int:
 def _wrapped(cell: str, width: int) -> list[str]:
     """Lines of a cell."""
     wrapper = textwrap.TextWrapper(max(width, 1), break_on_hyphens=False)
-    if any(len(word) > width for word in cell.split()):
-        wrapper.wordsep_simple_re = _PARTS
     return [part for line in cell.split("\n") for part in wrapper.wrap(line) or [""]]

@@ -263,13 +263,11 @@ def test_a_reason_is_printable():
         runs._reason("a\x1b[31m")
 
 
-def test_names_of_a_table_break_last():
+def test_words_of_a_table_are_whole():
     columns = [["id", "0123456789abcdef"], ["cca", "westwood"], ["experiments", "access-link-load60-quick, mine"]]
     assert _tables.widths(columns, 100) == [16, 8, 30]
     assert _tables.widths(columns, 50) == [16, 8, 26]
-    assert _tables.widths(columns, 36, names=[0]) == [16, 8, 12], "behind hyphens"
-    assert _tables.widths(columns, 34, names=[0]) == [15, 8, 11]
-    assert _tables.widths(columns, 2) == [1, 1, 1], "there is no less"
+    assert _tables.widths(columns, 49) == _tables.widths(columns, 2) == [16, 8, 25], "there is no less"
 
 
 def test_an_experiment_is_shown_whole_where_there_is_room(monkeypatch, capsys):
@@ -277,6 +275,14 @@ def test_an_experiment_is_shown_whole_where_there_is_room(monkeypatch, capsys):
     _tables.show("", ["id", "title", "experiments"], [["0" * 16, "a title of words " * 4, "one-of-24-letters-or-so1"]])
     found = capsys.readouterr().out
     assert "0" * 16 in found and "one-of-24-letters-or-so1" in found and max(map(len, found.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", range(40, 121, 8))
+def test_every_name_can_be_copied_at_any_width(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    row = ["access-link-load60-quick", "cubic_floor-seed1", "0" * 16, "traffic_of_this_seed failed-early"]
+    _tables.show("", ["experiment", "name", "id", "status"], [row])
+    assert {word for cell in row for word in cell.split()} <= {*capsys.readouterr().out.split()}
 
 
 def test_rows_are_blocks_where_names_have_no_room(monkeypatch, capsys):

@@ -20,6 +20,7 @@ from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_
 MAX_LINE_BYTES = 1024
 MAX_WINDOW_BYTES = 1 << 32
 MAX_DIGITS = 20
+_MOST_SHOWN = 40
 MAX_ADUS = 1 << 22         # of a connection
 #: what a compressed file may unpack to without being suspicious: this much, or so many times its size
 _UNSUSPICIOUS_BYTES, _UNSUSPICIOUS_RATIO = 8 << 20, 100
@@ -121,7 +122,11 @@ def _lines(stream: BinaryIO, path: str | Path, guard: _Guard) -> Iterator[tuple[
 
 
 def _show(fields: Iterable[bytes]) -> str:
-    return b" ".join(fields)[:60].decode("ascii", "backslashreplace")
+    """A part of a line in a message."""
+    text = b" ".join(fields).decode("ascii", "replace")
+    if not text.isascii() or not text.isprintable():
+        return "binary data"
+    return f"'{text}'" if len(text) <= _MOST_SHOWN else f"'{text[:_MOST_SHOWN]}...'"
 
 
 class _Parser:
@@ -154,7 +159,7 @@ class _Parser:
                 self._header(fields)
                 opened = True
             elif not opened:
-                raise self._error(f"'{_show(fields)}' before the first connection; a connection "
+                raise self._error(f"{_show(fields)} before the first connection; a connection "
                                   "begins with SEQ, CONC, S or C")
             elif word in (b"w", b"r", b"l", b"m"):
                 self._property(word, fields)
@@ -178,13 +183,13 @@ class _Parser:
     def _numbers(self, fields: list[bytes], names: Sequence[str], bounds: Sequence[int], what: str) -> list[int]:
         """The integers after the keyword."""
         if len(fields) != len(names) + 1:
-            raise self._error(f"'{_show(fields)}' has {len(fields) - 1} fields after "
-                              f"'{_show(fields[:1])}'; right is '{what}'")
+            raise self._error(f"{_show(fields)} has {len(fields) - 1} fields after "
+                              f"{_show(fields[:1])}; right is '{what}'")
         values = []
         for field, name, bound in zip(fields[1:], names, bounds):
             # bytes.isdigit() is ASCII only: no signs, underscores or other scripts' digits
             if not field.isdigit() or len(field) > MAX_DIGITS or int(field) > bound:
-                raise self._error(f"{name} '{_show([field])}' is not an integer from 0 to "
+                raise self._error(f"{name} {_show([field])} is not an integer from 0 to "
                                   f"{bound}; right is '{what}'")
             values.append(int(field))
         return values
@@ -212,7 +217,7 @@ class _Parser:
     def _property(self, word: bytes, fields: list[bytes]) -> None:
         value: tuple[float, ...]
         if self._data or self._pending != [None, None]:
-            raise self._error(f"'{_show(fields)}' after an ADU; w, r, l and m lines stand "
+            raise self._error(f"{_show(fields)} after an ADU; w, r, l and m lines stand "
                               "between the header and the first ADU")
         if word in self._properties:
             raise self._error(f"a second '{word.decode()}' line in one connection; one is right")
@@ -237,7 +242,7 @@ class _Parser:
         except ValueError:
             value = ()
         if len(value) != 2 or not all(0 <= ratio <= 1 for ratio in value):
-            raise self._error(f"'{_show(fields)}' is not two loss ratios from 0 to 1; right is "
+            raise self._error(f"{_show(fields)} is not two loss ratios from 0 to 1; right is "
                               "'l <initiator to acceptor> <acceptor to initiator>'")
         return value
 
@@ -261,7 +266,7 @@ class _Parser:
                       "in this format the FIN is a 't' line at the end")
             self._pending[0] = None
         else:
-            raise self._error(f"'{_show(fields)}' in a SEQ connection; right are '> bytes', "
+            raise self._error(f"{_show(fields)} in a SEQ connection; right are '> bytes', "
                               "'< bytes' and 't us'")
 
     def _conc_line(self, word: bytes, fields: list[bytes]) -> None:
@@ -278,12 +283,12 @@ class _Parser:
                       "in this format the FIN is a 't>' or 't<' line at the end")
             self._pending[side] = None
         else:
-            raise self._error(f"'{_show(fields)}' in a CONC connection; right are 'c> bytes', "
+            raise self._error(f"{_show(fields)} in a CONC connection; right are 'c> bytes', "
                               "'c< bytes', 't> us' and 't< us'")
 
     def _alternate_line(self, word: bytes, fields: list[bytes]) -> None:
         if word not in (b"I", b"A"):
-            raise self._error(f"'{_show(fields)}' in an S or C connection; right is "
+            raise self._error(f"{_show(fields)} in an S or C connection; right is "
                               "'I|A <send wait us> <receive wait us> <bytes>'")
         side = _SIDES[word]
         send_us, receive_us, size = self._numbers(

@@ -35,12 +35,13 @@
 import dataclasses
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
@@ -54,6 +55,9 @@ from traffic.tmix.synth import SynthParameters, decode
 from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
+if TYPE_CHECKING:
+    from traffic.tmix.reader import Limits
+
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "foreign_sockets", "inputs", "plans", "prepare", "shares",
            "validate"]
 
@@ -61,6 +65,8 @@ __all__ = ["FIRST_PORT", "Section", "collect", "flows", "foreign_sockets", "inpu
 SIMULATED = True
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
+#: connections of each vector file that are read before the first run
+_LOOKED_AT = 1000
 _DESCRIPTION = "description.json"
 
 
@@ -244,7 +250,23 @@ def validate(section: Section, _component: Component, network: Network, _timing:
         _reverse(section, network)
     if len(found) > _MOST_SOURCES:
         raise FieldError("paths", f"{len(found)} sources; at most {_MOST_SOURCES}")
-    _file_of_each(section, found)
+    _look_into(_file_of_each(section, found), section)
+
+
+def _look_into(files: list[pathlib.Path], section: Section) -> None:
+    """FieldError if a vector file does not begin with connections. A run reads all of it, which may take minutes."""
+    from traffic.tmix.reader import VectorError, read_vectors
+    try:
+        for file in files:
+            if not sum(1 for _ in itertools.islice(read_vectors(file, limits=_limits(section)), _LOOKED_AT)):
+                raise FieldError("traces", f"{file}: no connections; at least one expected")
+    except VectorError as problem:
+        raise FieldError("traces", str(problem)) from None
+
+
+def _limits(section: Section) -> "Limits":
+    from traffic.tmix.reader import Limits
+    return Limits(section.most_size_bytes, section.most_connections, "most_size")
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
@@ -290,7 +312,7 @@ def plans(section: Section, component: Component, context: Context) -> Plans:
 def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, object]:
     """Make the plans in `folder`. FieldError if that cannot be."""
     from traffic.tmix.order import Order, SourcePath, WorkloadError
-    from traffic.tmix.reader import Limits, VectorError
+    from traffic.tmix.reader import VectorError
     from traffic.tmix.sources import Synthesised
     from traffic.tmix.workload import build_workload
     found = _routes(section, context.network)
@@ -313,7 +335,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         on_each=section.load_on == "each",
         load_of_all=None if section.load_of_all_percent is None else section.load_of_all_percent / 100,
         ip_version=context.network.ip_version, mtu_bytes=_mtu_bytes(found, context.network),
-        limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
+        limits=_limits(section), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
         bottlenecks[name].capacity_us for name in (*route.hops, *route.hops_back) if name in bottlenecks))
         for route in found]

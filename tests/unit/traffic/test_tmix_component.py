@@ -180,8 +180,9 @@ def test_a_component_that_begins_later_and_stops(context):
 def test_a_trace_per_source_found_by_name(context, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "traces").mkdir()
+    connection = "SEQ 1 1 1 1\n> 9\n"
     for number in range(3):
-        (tmp_path / "traces" / f"t{number}.cvec").write_text("")
+        (tmp_path / "traces" / f"t{number}.cvec").write_text(connection)
     section = {**TMIX, "traces": "~/traces"}
     with pytest.raises(FieldError, match="~/traces has 3 vector files; this network takes 4") as problem:
         traffic.validate([section], context.network, TIMING)
@@ -190,10 +191,15 @@ def test_a_trace_per_source_found_by_name(context, tmp_path, monkeypatch):
     (tmp_path / "traces" / "README.md").write_text("not a trace")
     path = str(tmp_path / "traces")
     assert traffic.inputs([section, {"kind": "greedy"}]) == {
-        f"{path}/t{n}.cvec": hashlib.sha256(b"SEQ 1 2\n" * (n == 3)).hexdigest() for n in range(4)}
-    with pytest.raises(FieldError, match=r"t3\.cvec:1: ") as problem:
-        traffic.prepare([section], [CUBIC], context)
-    assert problem.value.field == "traces" and traffic.inputs([TMIX]) == {}
+        f"{path}/t{n}.cvec": hashlib.sha256((connection if n < 3 else "SEQ 1 2\n").encode()).hexdigest()
+        for n in range(4)}
+    assert traffic.inputs([TMIX]) == {}
+    for content, message in (("SEQ 1 2\n", r"t3\.cvec:1: "), ("", r"t3\.cvec: no connections"),
+                             (connection * 500 + "\x1b\n", r"t3\.cvec:1001: binary data in a SEQ connection")):
+        (tmp_path / "traces" / "t3.cvec").write_text(content)
+        with pytest.raises(FieldError, match=message) as problem:
+            traffic.validate([section], context.network, TIMING)
+        assert problem.value.field == "traces"
 
 
 def test_files_called_after_paths_go_there_and_are_recorded(context, tmp_path):

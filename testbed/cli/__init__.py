@@ -12,6 +12,7 @@ import functools
 import importlib
 import os
 import pathlib
+import shlex
 import sys
 import types
 from collections.abc import Sequence
@@ -73,6 +74,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     _refuse_empty(words)
+    _refuse_options_first(words)
     words = _with_verb(words)
     _refuse_renamed(words)
     arguments = parser.parse_args(words)
@@ -154,6 +156,15 @@ def _refuse_renamed(words: list[str]) -> None:
                              f"{guesses.alternatives(rest[0], _load(name).names())}")
         raise UsageError(f"testbed {name} takes a verb now: {', '.join(_load(name).VERBS)}; what was `testbed {name}` "
                          f"is `testbed {name} {_USUAL_VERBS[name]}`")
+
+
+def _refuse_options_first(words: list[str]) -> None:
+    """UsageError that shows the right order, where a command has its options before it."""
+    command = next((place for place, word in enumerate(words) if word in command_names()), 0)
+    options = words[:command]
+    if options and options[0].startswith("-") and not {*options} & {"-h", "--help", "--version"}:
+        right = shlex.join(["testbed", *words[command:], *options])
+        raise UsageError(f"{options[0]}: options come behind the command: {right}")
 
 
 def _refuse_empty(words: list[str]) -> None:

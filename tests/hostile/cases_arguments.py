@@ -75,6 +75,10 @@ CASES = [
           ("seeds", "--seeds 0: ", ["--cca", "reno,cubic", "--seeds", "0"]),
           ("no-quick", "--quick: scenario small has no quick version", ["--cca", "reno,cubic", "--quick"]),
           ("set", "traffic.nosuch: unknown field", ["--cca", "reno,cubic", "--set", "traffic.nosuch=1"]))],
+    _words("options-before-the-command", r"--quick: options come behind the command: testbed run small --quick$",
+           "--quick", "run", "small"),
+    _words("results-before-the-command", r"options come behind the command: testbed report x --results 'a b'$",
+           "--results", "a b", "report", "x"),
     _words("sensitivity-nothing", "arguments are required: scenario", "sensitivity"),
     _words("sensitivity-nowhere", "no scenario 'nowhere'", "sensitivity", "nowhere", "--cca", "reno,cubic"),
     *[_run(f"hz-{name}", "--hz.*one of 100, 250, 300, 1000 expected", f"--hz={text}")

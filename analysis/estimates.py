@@ -33,8 +33,9 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 
 
 def is_wide(sample: np.ndarray, most: float = math.inf) -> bool:
-    """Whether a sample spreads widely; most: what no value can exceed, such as 1 of Jain's index."""
-    room = min(abs(sample.mean()), most - sample.mean() if sample.max() <= most else math.inf)
+    """Whether a sample spreads widely; most: what no value can exceed, such as 1 of Jain's index. One that does all the
+    same, by a packet at an edge of the measurement for example, is the most then."""
+    room = min(abs(sample.mean()), max(most, sample.max()) - sample.mean())
     return len(sample) > 1 and bool(sample.std(ddof=1) > WIDE * room)
 
 

@@ -17,7 +17,7 @@ from analysis.read.tables import Results
 
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
 MOST_LINKED = 10    # seeds of a row that have a link each
-MOST_GROUPS = 6     # the report names the groups of seeds of at most six samples in a table
+MOST_SAMPLES = 6    # of which a note below a table names the seeds that form groups, or that have no value
 SUBJECT = "congestion control"
 _MARKS = {(True, False): "different", (True, True): "slightly", (False, True): "equal", (False, False): "unknown"}
 
@@ -95,7 +95,8 @@ def repeats(results: Results) -> list[str]:
 
 
 def notes(results: Results, columns: Sequence[Column], compared: Iterable[Compared]) -> list[str]:
-    """What a table has to say besides: that there are too few seeds, and which seeds fall into groups.
+    """What a table has to say besides: that there are too few seeds, which seeds have no value, and which fall into
+    groups.
 
     All samples of a table are tested for groups together (Holm).
     """
@@ -105,8 +106,21 @@ def notes(results: Results, columns: Sequence[Column], compared: Iterable[Compar
     adjusted = stats.holm([groups.p_value(list(sample.values())) for _, _, sample in samples])
     found = [_groups(results, row, column, sample) for (row, column, sample), p in zip(samples, adjusted)
              if p is not None and p <= 1 - stats.CONFIDENCE]
-    more = [f"{len(found) - MOST_GROUPS} more samples fall into groups"] if len(found) > MOST_GROUPS else []
-    return [*few, *found[:MOST_GROUPS], *more]
+    missing = [text for row, column, sample in samples if (text := _missing(results, row, column, sample))]
+    return [*few, *_first(missing, "lack seeds"), *_first(found, "fall into groups")]
+
+
+def _first(sentences: Sequence[str], what: str) -> list[str]:
+    """Of as many samples as people read."""
+    more = [f"{len(sentences) - MOST_SAMPLES} more samples {what}"] if len(sentences) > MOST_SAMPLES else []
+    return [*sentences[:MOST_SAMPLES], *more]
+
+
+def _missing(results: Results, row: Row, column: Column, sample: Mapping[PairingKey, float]) -> str:
+    """Which runs of a row do not enter a mean that others enter; '' if all do."""
+    seeds = sorted({run.seed for run in results.counted(row)} - {key.seed for key in sample})
+    return f"{row.label}, {column.label}: no value in seed{'s' * (len(seeds) > 1)} {seed_list(seeds)}; the mean is " \
+        "that of the others" if seeds else ""
 
 
 def _groups(results: Results, row: Row, column: Column, sample: Mapping[PairingKey, float]) -> str:

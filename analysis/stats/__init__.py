@@ -148,7 +148,7 @@ def summarise(values: Sequence[float], ratio: bool = False, most: float = math.i
 
     Where values spread widely, the side of the longer tail is longer (analysis/estimates.py). The mean of values that
     are all 0 or more has no interval below 0: no metric can be negative. Nor has it one above `most`, which no value
-    can exceed.
+    can exceed, or the largest value that does so all the same.
     Where a value is infinite (a percentile that was not reached), so is the mean, and there is no interval.
     ValueError when the sample is empty, or a ratio is not above zero.
     """
@@ -164,7 +164,7 @@ def summarise(values: Sequence[float], ratio: bool = False, most: float = math.i
     sd = float(sample.std(ddof=1))
     found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample, most))
     low = max(found.low, 0.0) if not ratio and sample.min() >= 0 else found.low
-    high = min(found.high, most) if not ratio and sample.max() <= most else found.high
+    high = found.high if ratio else min(found.high, max(most, float(sample.max())))
     return Summary(n, _back(mean, ratio), sd, _back(low, ratio), _back(high, ratio), ratio)
 
 

@@ -234,6 +234,14 @@ def test_intervals_of_tables_end_at_the_bound(experiment):
     assert found.low == without.low and found.high > without.high
 
 
+def test_a_value_beyond_the_bound_is_the_bound(experiment):
+    """Utilisation of a link that is full, but for one seed: a packet at the edge is beyond 100 %."""
+    results, values = Results(Experiment(experiment)), [100.0012, 100.0012, 99.99, 98, 100.0008]
+    found, within = (results.summarise("utilisation", sample) for sample in (values, [min(100, one) for one in values]))
+    assert found.high == 100.0012 and within.high == 100
+    assert found.low == pytest.approx(within.low, rel=1e-4)
+
+
 @pytest.mark.parametrize("what", ["MARGINS", "MOST"])
 @pytest.mark.parametrize("numbers, says", [
     (5, "a mapping such as"), ({"jains_index": "x"}, "'x' of jains_index; a number above 0 expected"),

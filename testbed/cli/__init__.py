@@ -4,7 +4,7 @@
 A command file has `HELP` (one line) and perhaps `GROUP` (under which heading of `testbed --help` it
 stands), literals that are read without importing the file, `add_arguments(parser)`, and
 `main(arguments)`, which returns an exit code. Only the command that was asked for is imported.
-Commands that run experiments or look at results take `--results FOLDER`, unless they say `NO_RESULTS = "why"`.
+Commands that run experiments or look at results take `--results FOLDER`, unless they say `NO_RESULTS = True`.
 """
 import argparse
 import ast
@@ -16,6 +16,7 @@ import shlex
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 from testbed import __version__
 from testbed.cli import _process
@@ -96,7 +97,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         command = _load(name)
         sub = subparsers.add_parser(name, description=command.__doc__)
         command.add_arguments(sub)
-        if _literals(name).get("GROUP") in _GROUPS_WITH_RESULTS and "NO_RESULTS" not in _literals(name):
+        if _literals(name).get("GROUP") in _GROUPS_WITH_RESULTS and not _literals(name).get("NO_RESULTS"):
             add_results_option(sub)
         sub.set_defaults(main=command.main)
     return parser
@@ -126,7 +127,7 @@ def _load(name: str) -> types.ModuleType:
 
 
 @functools.cache
-def _literals(name: str) -> dict[str, str]:
+def _literals(name: str) -> dict[str, Any]:
     """HELP, GROUP and NO_RESULTS of a command that is not imported."""
     found = {target.id: ast.literal_eval(node.value) for node in ast.parse(_path(name).read_bytes()).body
              if isinstance(node, ast.Assign) for target in node.targets

@@ -21,7 +21,8 @@ from testbed.cli import _expectations, _shared
 
 HELP = "run packet scripts against the guest kernel"
 GROUP = "Run experiments"
-NO_RESULTS = "says what it finds, and keeps nothing"
+#: it says what it finds, and keeps nothing
+NO_RESULTS = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 HELP = "run a kernel tree's own network tests, in virtual time"
 GROUP = "Run experiments"
-NO_RESULTS = "says what it finds, and keeps nothing"
+#: it says what it finds, and keeps nothing
+NO_RESULTS = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -90,3 +90,16 @@ def test_what_makes_cubic_differ_in_slow_start(run_in, tmp_path):
         assert 10_000 < parting.until < 100_000 and parting.state == "the reference left slow start without a loss"
     parting, = windows.partings(kernel, run("ns3", {"hystart_delay_max_us": 4000, "quick_acks": 1_000_000}))
     assert parting.until > 2_000_000 and parting.state in ("after losses in both", "")
+
+
+@pytest.mark.parametrize("engine", ["ns3", "ns2"])
+def test_the_idle_network_is_exact(run_in, engine):
+    """98 bytes cross 100, 10 and 100 Mbit/s there and back: 2 x (7.84 + 78.4 + 7.84) us beside 20 ms."""
+    finished = run_in(engine, small_scenario())
+    checks = finished.json("raw/checks.json")
+    path, = checks["paths"]
+    assert path["measured_rtt_us"] == pytest.approx(20_000 + 2 * (7.84 + 78.4 + 7.84), abs=1e-3)
+    for link in checks["bottlenecks"]:
+        assert link["measured_bps"] == pytest.approx(10e6, rel=1e-4)
+        assert 49 <= link["longest_queue_packets"] <= 50 and link["dropped_packets"] > 0
+    assert finished.json("verdict.json")["reasons"] == []

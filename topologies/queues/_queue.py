@@ -90,7 +90,7 @@ class Queue(abc.ABC):
     KNOWN_TO_TC: ClassVar[bool] = True
     #: whether tc has a word for a flag that is off, such as noecn
     TC_SAYS_NO: ClassVar[bool] = True
-    #: the feature that the kernel must have (testbed/engines/features.py)
+    #: the feature that the kernel must have (testbed/engines/_features.py)
     KERNEL_FEATURE: ClassVar[str] = ""
     #: whether it is made for L4S: scalable flows wait apart from all others
     FOR_L4S: ClassVar[bool] = False

@@ -42,7 +42,7 @@ def test_a_file_is_none(tmp_path, capsys):
 @pytest.mark.parametrize("name", cli.command_names())
 def test_commands_take_it_that_use_results(name, capsys):
     found = cli._literals(name)
-    uses = found.get("GROUP") in cli._GROUPS_WITH_RESULTS and "NO_RESULTS" not in found
+    uses = found.get("GROUP") in cli._GROUPS_WITH_RESULTS and not found.get("NO_RESULTS")
     verbs = getattr(cli._load(name), "VERBS", None) or [None]
     for verb in verbs:
         with pytest.raises(SystemExit):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.read.shapes import AnalysisError
 from testbed.core import ip
+from testbed.core.errors import AnalysisError
 
 #: the trace event that a congestion control may emit (docs/reference/bbr-ietf.md)
 EVENT = "bbr_model"

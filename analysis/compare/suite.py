@@ -16,17 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
 from analysis import metrics, stats
 from analysis.compare import run_lists
 from analysis.compare.rows import Compared
 from analysis.flows import camps
-from analysis.read import shapes
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError
-from analysis.read.shapes import FLAG, TEXT, Each, Maybe, Number, Object
 from analysis.read.tables import Results
+from testbed.core import shapes
 from testbed.core.record import ListOf, Record
 
 BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_VERDICT, NO_VALUE = WORDS = (
@@ -38,15 +37,24 @@ NOBODY = "reached by neither"
 _OPPOSITE = {"lower": "higher", "higher": "lower"}
 _DIRECTIONS = ("lower", "higher", "one", "none")
 
-_DEVIATIONS = Each(Object({"what": TEXT, "why": TEXT}))
-SHAPE = Object({
-    "schema": Number(1, 1), "name": TEXT, "title": TEXT, "source": TEXT, "description": TEXT, "quick": FLAG,
-    "baseline": TEXT, "subjects": Each(TEXT, least=1), "command": Each(TEXT), "left_out": Each(TEXT),
-    "margin?": Number(0, 1), "deviations": _DEVIATIONS, "parts": Each(Object({
-        "name": TEXT, "title": TEXT, "section": TEXT, "not_run": TEXT, "problem": TEXT, "experiment": Maybe(TEXT),
-        "runs": Each(TEXT), "deviations": _DEVIATIONS,
-        "outputs": Each(Object({"metric": TEXT, "scope": TEXT, "label": TEXT, "better": TEXT})),
-        "parameters": Each(Object({"what": TEXT, "published": TEXT, "run": TEXT, "text": TEXT}))}), least=1)})
+
+class _Deviation(TypedDict):
+    what: str
+    why: str
+
+
+class _Output(TypedDict):
+    metric: str
+    scope: str
+    label: str
+    better: str
+
+
+class Parameter(TypedDict):
+    what: str
+    published: str
+    run: str
+    text: str
 
 
 class PartRecord(Record):
@@ -61,30 +69,28 @@ class PartRecord(Record):
     #: name of the experiment's folder, and the ids of the runs that count
     experiment: str | None
     runs: Sequence[str]
-    #: metric, scope, label, better
-    outputs: Sequence[Mapping[str, str]]
-    #: what, published, run, text
-    parameters: Sequence[Mapping[str, str]]
-    #: what, why
-    deviations: Sequence[Mapping[str, str]]
+    outputs: Sequence[_Output]
+    parameters: Sequence[Parameter]
+    deviations: Sequence[_Deviation]
 
 
 class SuiteRecord(Record):
     """suite.json"""
 
+    schema: Literal[1]
     name: str
     title: str
     source: str
     description: str
     quick: bool
     baseline: str
-    subjects: Sequence[str]
+    subjects: Annotated[Sequence[str], (1, 10**6)]
     command: Sequence[str]
     #: titles of parts that were not asked for
     left_out: Sequence[str]
-    margin: float = stats.MARGIN
-    deviations: Sequence[Mapping[str, str]]
-    parts = ListOf(PartRecord)
+    margin: Annotated[float, (0, 1)] = stats.MARGIN
+    deviations: Sequence[_Deviation]
+    parts = ListOf(PartRecord, least=1)
 
 
 class Output(NamedTuple):
@@ -264,9 +270,7 @@ class Suite:
     margin: float = stats.MARGIN
 
     def __post_init__(self) -> None:
-        wrong = shapes.mismatch(self.description.content(), SHAPE)
-        if wrong:
-            raise AnalysisError(f"suite.json: {wrong}")
+        shapes.check(self.description.content(), shapes.of(SuiteRecord), "suite.json")
         for output in (output for part in self.parts for output in part.outputs):
             if output.better not in _DIRECTIONS:
                 raise AnalysisError(f"suite.json: parts.outputs.better: {', '.join(_DIRECTIONS)} expected, not "

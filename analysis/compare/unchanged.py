@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.read.runs import AnalysisError, Run, read_json
+from analysis.read.runs import AnalysisError, Run
+from testbed.core import shapes
 
 WORDS = "no change in this scenario"
 _OF_KERNEL = {
@@ -39,7 +40,7 @@ def count(pairs: Iterable[tuple[Run, Run]]) -> tuple[int, int]:
 def _read(run: Run, name: str) -> dict[str, object] | None:
     """A file of raw/ without what a kernel says of itself."""
     try:
-        found = read_json(run.path / "raw" / name)
+        found = shapes.read_json(run.path / "raw" / name)
     except AnalysisError:
         return None
     for *sections, last in _OF_KERNEL[name]:

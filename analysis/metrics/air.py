@@ -6,7 +6,6 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.metrics import Metric, Shown
-from analysis.read import shapes
 from analysis.read.runs import AnalysisError, Run
 from testbed.core.guest_files import Counters
 
@@ -22,7 +21,6 @@ SHOWN = [Shown("cells", "air_busy", "busy", 10), *(
         ("air_queue_max", "waiting, most"), ("queue_drops_above_air", "dropped above them"))))]
 #: of cells with more stations only sums are told
 MOST_STATIONS = 12
-_DRAINED = shapes.Object({"air_drained?": shapes.Values(shapes.Object({"dropped_packets?": shapes.COUNT}))})
 
 
 def compute(run: Run) -> list[Metric]:
@@ -80,7 +78,7 @@ def _ratios(scope: str, total: pd.Series) -> list[Metric]:
 
 def _drops(run: Run) -> list[Metric]:
     """Over the whole run, the network run empty."""
-    counters = run.record(Counters, "counters.json", _DRAINED)
+    counters = run.record(Counters, "counters.json")
     dropped = [one.dropped_packets for one in counters.air_drained.values()
                if one.has("dropped_packets")] if counters else []
     return [Metric("queue_drops_above_air", "all", "packets", float(sum(dropped)))] if dropped else []

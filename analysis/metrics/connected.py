@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from analysis.metrics import Metric, Shown
-from analysis.read import shapes
 from analysis.read.runs import Run
 from testbed.core.guest_files import Guest
 
@@ -12,13 +11,11 @@ UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
 MOST = {"flows_connected_share": 100.0}
 SHOWN = [Shown("journeys", "flows_connected", "flows connected", 10),
          Shown("journeys", "flows_connected_share", "of all flows", 20)]
-_GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.Each(shapes.Object(
-    {"flow": shapes.COUNT, "end": shapes.TEXT, "ccas?": shapes.Values(shapes.COUNT)}))}))})
 
 
 def compute(run: Run) -> list[Metric]:
     """Until the end of the run, of all flows of networks with radios whose senders say so."""
-    guest = run.record(Guest, "guest.json", _GUEST) if run.network.cells else None
+    guest = run.record(Guest, "guest.json") if run.network.cells else None
     if guest is None:
         return []
     asked = {flow.flow for flow in run.flows if flow.transport == "tcp"}

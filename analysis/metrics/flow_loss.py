@@ -12,7 +12,7 @@ import numpy as np
 from analysis.flows import program_curves
 from analysis.metrics import Metric, Shown
 from analysis.metrics.udp import account
-from analysis.read import shapes, tcp
+from analysis.read import tcp
 from analysis.read.runs import Run
 from testbed.core.guest_files import Counters, LinkCounters
 from traffic.workload.records import Flow
@@ -21,10 +21,6 @@ UNITS = {"flow_loss": "%"}
 BETTER = {"flow_loss": "lower"}
 OF_ANY_SENDER = {"flow_loss": ""}
 SHOWN = [Shown("flows", "flow_loss", "packets lost", 20)]
-_LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
-                       "wire_dropped_packets": shapes.COUNT, "wire_delivered_packets?": shapes.COUNT})
-_COUNTERS = shapes.Object({"measure_from?": shapes.Values(_LINK), "at_end?": shapes.Values(shapes.ANYTHING),
-                           "drained": shapes.Values(_LINK)})
 
 
 def compute(run: Run) -> list[Metric]:
@@ -38,7 +34,7 @@ def compute(run: Run) -> list[Metric]:
 def shares(run: Run) -> dict[int, float]:
     """{flow: share of its packets that was dropped in the measurement interval}"""
     flows = [*tcp.listed_flows(run), *program_curves.flows(run)]
-    counters = run.record(Counters, "counters.json", _COUNTERS) if flows else None
+    counters = run.record(Counters, "counters.json") if flows else None
     if counters is None:
         return {}
     links = counters.drained

@@ -10,7 +10,6 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.metrics import Metric, Shown
-from analysis.read import shapes
 from analysis.read.runs import Run
 from analysis.read.series import sojourn_samples, whole_intervals
 from testbed.core.guest_files import Counters
@@ -21,9 +20,6 @@ SHOWN = [Shown("journeys", "arrived_rate_l3", "throughput, layer 3", 30),
          Shown("journeys", "delivery_ratio", "delivered", 40),
          Shown("journeys", "drop_ratio", "dropped", 50),
          Shown("journeys", "end_to_end_delay_mean", "end-to-end delay", 60)]
-_LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
-                       "wire_delivered_packets?": shapes.COUNT})
-_COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})
 
 
 def compute(run: Run) -> list[Metric]:
@@ -54,7 +50,7 @@ def _counted(run: Run) -> list[Metric]:
     if run.network.cells:
         return []
     flows = run.flows
-    counters = run.record(Counters, "counters.json", _COUNTERS) if flows else None
+    counters = run.record(Counters, "counters.json") if flows else None
     if counters is None or any(flow.transport != "tcp" or flow.both_ways or not flow.hops for flow in flows):
         return []
     first, last = ({flow.hops[place] for flow in flows} for place in (0, -1))

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics import Metric, Shown
-from analysis.read import shapes
 from analysis.read.runs import Run
 from testbed.core.guest_files import Guest
 
@@ -17,8 +16,6 @@ WINDOWED = {"quic_window_mean", "quic_in_flight_mean", "quic_smoothed_rtt_mean",
 SHOWN = [Shown("quic", "quic_goodput", "goodput", 10), Shown("quic", "quic_lost", "lost, by its sender", 20),
          Shown("quic", "quic_window_mean", "window", 30), Shown("quic", "quic_in_flight_mean", "in flight", 40),
          Shown("quic", "quic_smoothed_rtt_mean", "smoothed RTT", 50)]
-_GUEST = shapes.Object({"traffic?": shapes.Values(shapes.Object({"quic?": shapes.Each(shapes.Object({
-    "flow": shapes.COUNT, "sent_bytes?": shapes.COUNT, "received_bytes?": shapes.COUNT}))}))})
 
 
 def compute(run: Run) -> list[Metric]:
@@ -30,7 +27,7 @@ def compute(run: Run) -> list[Metric]:
     if not flows:
         return []
     found = []
-    guest = run.record(Guest, "guest.json", _GUEST)
+    guest = run.record(Guest, "guest.json")
     for ends in (one for account in guest.traffic.values() for one in account.quic) if guest else ():
         flow = flows.get(ends.flow)
         if flow is not None and ends.received_bytes is not None and flow.bytes is None:

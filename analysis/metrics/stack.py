@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from analysis.metrics import Metric
 from analysis.read.runs import Run
-from analysis.read.shapes import COUNT, TEXT, Each, Object, Values
 from testbed.core.guest_files import Snmp
 
 UNITS = {
     "retransmission_rate": "%", "handshake_retransmissions": "1", "timeouts": "1", "spurious_timeouts": "1",
     "fast_retransmissions": "1", "duplicates_reported": "1"}
 BETTER = {"retransmission_rate": "lower", "timeouts": "lower", "spurious_timeouts": "lower"}
-_SHAPE = Object({"readings": Each(TEXT), "nodes": Values(Values(Each(COUNT)))})
 # RetransSegs counts repeated SYNs and SYN-ACKs, OrigDataSent counts no handshake; both count FINs
 _SENT, _AGAIN, _HANDSHAKES = "TcpExtTCPOrigDataSent", "TcpRetransSegs", "TcpExtTCPSynRetrans"
 _COUNTS = (("handshake_retransmissions", _HANDSHAKES), ("timeouts", "TcpExtTCPTimeouts"),
@@ -22,7 +20,7 @@ _COUNTS = (("handshake_retransmissions", _HANDSHAKES), ("timeouts", "TcpExtTCPTi
 
 def compute(run: Run) -> list[Metric]:
     """Per direction, over the hosts that send data there, in the measurement interval."""
-    record = run.record(Snmp, "snmp.json", _SHAPE)
+    record = run.record(Snmp, "snmp.json")
     if record is None:
         return []
     begin, end = (record.readings.index(name) for name in ("measure_from", "at_end"))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from analysis.metrics import Metric, Shown
-from analysis.read import shapes
 from analysis.read.runs import Run
 from testbed.core.guest_files import DatagramCounts, Guest
 
@@ -13,10 +12,6 @@ UNITS = {
     "udp_one_way_delay_p95": "ms", "udp_one_way_delay_p99": "ms"}
 OF_ANY_SENDER = {"udp_received_rate": "", "udp_loss": "", "udp_one_way_delay_p95": ""}
 SHOWN = [Shown("udp", "udp_received_rate", "received", 10), Shown("udp", "udp_loss", "lost", 20)]
-_COUNTS = shapes.Object({"flow": shapes.COUNT, "sent_packets?": shapes.COUNT, "received_packets?": shapes.COUNT,
-                         "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT,
-                         **{f"delay_{name}_us?": shapes.AMOUNT for name in ("mean", "p50", "p95", "p99")}})
-_GUEST = shapes.Object({"traffic?": shapes.Values(shapes.Values(shapes.ANYTHING))})
 
 
 def compute(run: Run) -> list[Metric]:
@@ -45,8 +40,5 @@ def compute(run: Run) -> list[Metric]:
 
 def account(run: Run) -> list[DatagramCounts]:
     """The counts of each UDP flow, of all components that keep some; [] where nobody kept any."""
-    guest = run.record(Guest, "guest.json", _GUEST)
-    # what kinds of traffic note besides is theirs
-    listed = [account.content().get("flows") for account in guest.traffic.values()] if guest else []
-    return [DatagramCounts(counts) for flows in listed if isinstance(flows, list) for counts in flows
-            if not shapes.mismatch(counts, _COUNTS)]
+    guest = run.record(Guest, "guest.json")
+    return list(guest.datagrams().values()) if guest else []

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analysis.read import shapes
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
 from testbed.core.guest_files import Checks
 from traffic.workload.records import Variant
-
-_CHECKS = shapes.Object({"congestion_controls?": shapes.Object({"parameters?": shapes.Values(
-    shapes.Values(shapes.ANYTHING))})})
 
 
 class Control(NamedTuple):
@@ -42,7 +38,7 @@ def controls(experiment: Experiment) -> list[Control]:
 def _parameters(run: Run) -> dict[str, dict[str, str]]:
     """{module: {parameter: value}} as the guest read them back; empty if the run did not get there."""
     try:
-        checks = run.record(Checks, "checks.json", _CHECKS)
+        checks = run.record(Checks, "checks.json")
     except AnalysisError:
         return {}
     controls = checks.congestion_controls if checks else None

@@ -8,22 +8,21 @@ import math
 import shlex
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from analysis import stats
-from analysis.compare.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, SHAPE, UNKNOWN,
-                                    WORDS, WORSE, Output, Part, Statement, Suite, SuiteRecord, as_run)
+from analysis.compare.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, UNKNOWN, WORDS,
+                                    WORSE, Output, Parameter, Part, Statement, Suite, SuiteRecord, as_run)
 from analysis.pages import findings, page_folder, report_page, report_tables, templates
 from analysis.pages.columns import Column
 from analysis.pages.report_tables import Difference, Table, TableRow
 from analysis.read.experiment import Experiment, Row
-from analysis.read.shapes import read_json
 from analysis.read.tables import COMPARISON_COLUMNS
-from testbed.core import units
+from testbed.core import shapes, units
 from testbed.core.fields import unit_of
 
 _FILES = {"index.html", "suite.json", "tables"}
@@ -66,8 +65,7 @@ def read(folder: Path, margin: float | None = None) -> Suite:
 
     AnalysisError if suite.json is damaged.
     """
-    path = folder / "suite.json"
-    description = SuiteRecord(read_json(path, SHAPE), str(path))
+    description = shapes.read(SuiteRecord, folder / "suite.json")
     return Suite(description, folder.parent, description.margin if margin is None else margin)
 
 
@@ -253,7 +251,7 @@ def _differences(part: Part, heads: list[tuple[str, str]]) -> Iterator[Differenc
             + (f" within {one.compared.comparison.within}" * (one.word == EQUAL)))
 
 
-def _as_run(part: Part, parameter: Mapping[str, str]) -> str:
+def _as_run(part: Part, parameter: Parameter) -> str:
     if parameter["text"]:
         return parameter["text"]
     return "; ".join(dict.fromkeys(_value(key, value) for key, value in as_run(part, parameter["run"]))) or "\u2013"

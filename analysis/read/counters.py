@@ -10,26 +10,24 @@ import pandas as pd
 
 from analysis.metrics import Metric
 from analysis.read.runs import Run
-from analysis.read.shapes import COUNT, TEXT, Each, Object, Values
 from testbed.core import stack_counters
 from testbed.core.guest_files import Snmp
 
 #: scopes besides single nodes: the sum over all nodes of the measured interval, and from the start of the traffic until
 #: the network has run empty
 ALL, WHOLE_RUN = "all", "whole_run"
-_SHAPE = Object({"readings": Each(TEXT), "nodes": Values(Values(Each(COUNT)))})
 
 
 def seen(run: Run) -> set[str]:
     """The counters that counted anything in a run."""
-    record = run.record(Snmp, "snmp.json", _SHAPE)
+    record = run.record(Snmp, "snmp.json")
     return set() if record is None else {name for counts in record.nodes.values() for name in counts}
 
 
 def table(run: Run, names: Iterable[str]) -> pd.DataFrame:
     """Counters by their full names: of all nodes, of the whole run, and of each node; empty where a run has none
     recorded. What nobody counted is 0."""
-    record = run.record(Snmp, "snmp.json", _SHAPE)
+    record = run.record(Snmp, "snmp.json")
     rows: list[Metric] = []
     if record is not None:
         begin, end, last = (record.readings.index(name) for name in ("measure_from", "at_end", "drained"))

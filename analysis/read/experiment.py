@@ -19,11 +19,10 @@ import pandas as pd
 from analysis.drawing.style import Look, looks
 from analysis.flows import camps, slowdown
 from analysis.metrics import Metric, measured
-from analysis.read import shapes
-from analysis.read.runs import AnalysisError, Run, State, read_json
+from analysis.read.runs import AnalysisError, Run, State
 from analysis.read.zooms import Span
 from testbed.checks import read_verdict
-from testbed.core import units
+from testbed.core import shapes, units
 from testbed.core.errors import TestbedError
 from testbed.core.run_files import ExperimentRecord, Verdict
 
@@ -312,16 +311,14 @@ class Experiment:
 def read_description(path: Path) -> ExperimentRecord:
     """experiment.json, in one clear line if it is of another version or damaged."""
     file = path / "experiment.json"
-    content = read_json(file)
+    content = shapes.read_json(file)
     schema = content.get("schema")
     if schema != 2:
         command = shlex.join(_command(content.get("command")))
         age = "a newer" if isinstance(schema, int) and schema > 2 else "an older"
         raise AnalysisError(f"{file}: made by {age} version of the testbed: run the scenario again"
                             + (f"; its command was: {command}" if command else ""))
-    wrong = shapes.mismatch(content, shapes.EXPERIMENT)
-    if wrong:
-        raise AnalysisError(f"{file}: {wrong}")
+    shapes.check(content, shapes.of(ExperimentRecord), str(file))
     description = ExperimentRecord(content, str(file))
     names: set[str] = set()
     for listed in (*description.runs, *description.idle):

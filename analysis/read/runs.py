@@ -15,16 +15,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from analysis.read import shapes
-from analysis.read.shapes import AnalysisError, read_json
-from testbed.core import derived, raw_tables
-from testbed.core.errors import TestbedError
+from testbed.core import derived, raw_tables, shapes
+from testbed.core.errors import AnalysisError, TestbedError
 from testbed.core.record import Record
 from testbed.core.run_files import Environment, Labels, ListedRun, Plan, RunRecord, Scenario
 from topologies.links.records import Link, Network
 from traffic.workload.records import Component, Flow, Variant, Workload
 
-__all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
+__all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame"]
 
 Array = np.ndarray
 _Kind = TypeVar("_Kind", bound=Record)
@@ -115,8 +113,7 @@ class Run:
 
     @cached_property
     def plan(self) -> Plan:
-        path = self.path / "plan.json"
-        return Plan(read_json(path, shapes.PLAN), str(path))
+        return shapes.read(Plan, self.path / "plan.json")
 
     @property
     def scenario(self) -> Scenario:
@@ -131,7 +128,7 @@ class Run:
     @cached_property
     def variants(self) -> list[Variant]:
         """Records of the variants in this run."""
-        return self.plan.of(Variant, "variants")
+        return shapes.listed(Variant, self.plan.variants, str(self.path / "plan.json"), "variants")
 
     @property
     def engine(self) -> str:
@@ -140,13 +137,11 @@ class Run:
     @cached_property
     def status(self) -> RunRecord:
         """run.json"""
-        path = self.path / "run.json"
-        return RunRecord(read_json(path, shapes.RUN), str(path))
+        return shapes.read(RunRecord, self.path / "run.json")
 
     @cached_property
     def environment(self) -> Environment:
-        path = self.path / "environment.json"
-        return Environment(read_json(path, shapes.ENVIRONMENT), str(path))
+        return shapes.read(Environment, self.path / "environment.json")
 
     @property
     def kernel(self) -> str:
@@ -155,13 +150,11 @@ class Run:
 
     @cached_property
     def network(self) -> Network:
-        path = self.path / "raw" / "network.json"
-        return Network(read_json(path, shapes.NETWORK), str(path))
+        return shapes.read(Network, self.path / "raw" / "network.json")
 
     @cached_property
     def workload(self) -> Workload:
-        path = self.path / "raw" / "workload.json"
-        return Workload(read_json(path, shapes.WORKLOAD), str(path))
+        return shapes.read(Workload, self.path / "raw" / "workload.json")
 
     @property
     def components(self) -> Sequence[Component]:
@@ -173,10 +166,10 @@ class Run:
         """The flow records of all components (docs/reference/run-folder.md)."""
         return self.workload.flows
 
-    def record(self, kind: type[_Kind], name: str, shape: shapes.Shape) -> _Kind | None:
-        """raw/<name>, of this shape; None when the run has none."""
+    def record(self, kind: type[_Kind], name: str) -> _Kind | None:
+        """raw/<name>; None when the run has none."""
         path = self.path / "raw" / name
-        return kind(read_json(path, shape), str(path)) if path.exists() else None
+        return shapes.read(kind, path) if path.exists() else None
 
     @cached_property
     def state(self) -> State:
@@ -186,6 +179,8 @@ class Run:
                          "command makes it; `testbed runs drop` takes it off the list")
         try:
             status = self.status
+            if not status.status:
+                return State("damaged", f"{self.path / 'run.json'}: key 'status' is missing")
             if status.status != "finished":
                 return State("failed", status.error or f"the run is {status.status}")
             wanted = self._listed.id if self._listed else status.id
@@ -200,7 +195,7 @@ class Run:
 
     def _check(self) -> None:
         """Read what everything else depends on."""
-        _ = self.environment, self.interval, self.bottlenecks, self.flows
+        _ = self.environment.clock, self.interval, self.bottlenecks, self.flows
 
     @property
     def finished(self) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.read import shapes
 from analysis.read.runs import Array, Run
 from testbed.core import grouping
 from testbed.core.guest_files import Guest
@@ -21,8 +20,6 @@ COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "tot
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
 #: what several metrics ask for is kept for them, where it is no more than some 300 MB
 _KEPT_ROWS = 1_500_000
-_ACCOUNTS = shapes.Object({"accounts?": shapes.Each(shapes.Object({
-    "delivered_us?": shapes.Values(shapes.COUNT)}))})
 
 
 def listed_flows(run: Run) -> list[Flow]:
@@ -71,7 +68,7 @@ def delivered_us(run: Run) -> dict[int, int]:
     """{flow: when its receiver had read the last byte}, of those that came to an end and whose programs say so."""
     known: dict[int, int] | None = run.__dict__.get("_delivered_us")
     if known is None:
-        guest = run.record(Guest, "guest.json", _ACCOUNTS)
+        guest = run.record(Guest, "guest.json")
         known = run.__dict__["_delivered_us"] = {
             int(flow): at_us for account in (guest.accounts if guest else ())
             for flow, at_us in account.delivered_us.items() if flow.isdecimal()}

@@ -20,8 +20,8 @@ import pandas as pd
 
 from analysis import stats
 from analysis.drawing import gnuplot, style
-from analysis.read.shapes import AnalysisError
 from page_tables import read_runs
+from testbed.core.errors import AnalysisError
 
 _PANELS = 6
 _WIDTH, _ROW, _AROUND = 1000, 26, 80

@@ -25,10 +25,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from testbed.checks import _tables
-from testbed.core import derived, ending, raw_tables
+from testbed.core import derived, ending, raw_tables, shapes
 from testbed.core.errors import DamagedRun
 from testbed.core.guest_files import Checks, Counters, Guest, Late, Snmp
-from testbed.core.record import Named, Record
+from testbed.core.record import Record
 from testbed.core.run_files import CheckResult, Environment, Plan, RunRecord, Scenario, Verdict
 from testbed.core.timing import Timing
 from topologies import standards
@@ -69,6 +69,13 @@ def _keys(value: object) -> set[str]:
     return {*value}.union(*map(_keys, value.values())) if isinstance(value, dict) else set()
 
 
+def _texts(value: object) -> set[str]:
+    """All texts of what is in a JSON file."""
+    if isinstance(value, (list, dict)):
+        return set().union(*map(_texts, value.values() if isinstance(value, dict) else value))
+    return {value} if isinstance(value, str) else set()
+
+
 def _lacks(table: str, columns: str) -> str:
     return f"raw/{table}.csv.gz: column {columns} is missing"
 
@@ -97,15 +104,16 @@ class Evidence:
             return bool(self.capabilities.get("kernel")) or (self.run_dir / "raw" / need).exists()
         return bool(self.capabilities.get(need))
 
-    def _object(self, name: str) -> Mapping[str, object]:
+    def _object(self, kind: type[Record], name: str) -> Mapping[str, object]:
         """A JSON file of the run's raw folder. Not to be changed: a small one is read once for all checks.
 
-        DamagedRun if it is missing or cannot be read.
+        DamagedRun if it is missing, or has something else than its record declares.
         """
         if name in self._json:
             return self._json[name]
         path = self.run_dir / "raw" / name
-        value = _read(path, f"raw/{name}", lambda pairs: Named(pairs, f"raw/{name}"))
+        value = shapes.read_json(path, f"raw/{name}")
+        shapes.check(value, shapes.of(kind), f"raw/{name}")
         if path.stat().st_size <= _KEPT_JSON:
             self._json[name] = value
         return value
@@ -157,13 +165,17 @@ class Evidence:
         return kept.table(chosen)
 
     def lacking(self, problem: KeyError) -> str:
-        """Which file has not what was looked for: a table without one of its columns, or JSON in which the same key is
-        at another place. Nothing if none of them can be meant."""
+        """Which file has not what was looked for: a table without one of its columns, JSON in which the same key is at
+        another place, or JSON with the name of something that is nowhere. Nothing if none of them can be meant."""
         words = _WORD.findall(str(problem)) or [""]
         found = [_lacks(name, column) for name, there in self._columns.items()
                  for column in raw_tables.TABLES[name].columns if column not in there and column in words]
         files = sorted(f"raw/{name}" for name, value in self._json.items() if words[0] in _keys(value))
-        return "; ".join(found) or (f"{' or '.join(files)}: key {words[0]!r} is missing" if files else "")
+        if not found and files:
+            found = [f"{' or '.join(files)}: key {words[0]!r} is missing"]
+        name = problem.args[0] if problem.args else None
+        return "; ".join(found or [f"raw/{file}: there is no {name!r}" for file, value in sorted(self._json.items())
+                                   if name in _texts(value)])
 
     def _path(self, table: str) -> pathlib.Path:
         if table not in raw_tables.TABLES:
@@ -171,7 +183,7 @@ class Evidence:
         return self.run_dir / "raw" / f"{table}.csv.gz"
 
     def _record(self, kind: type[_Kind], name: str) -> _Kind:
-        return kind(self._object(name), f"raw/{name}")
+        return kind(self._object(kind, name), f"raw/{name}")
 
     @functools.cached_property
     def network(self) -> Network:
@@ -286,9 +298,9 @@ def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | No
     Metrics that could not be computed count here, too: metric_errors, or what derived.json notes of them.
     DamagedRun if the run's files are not what it left.
     """
-    record = _run(run_dir)
+    record = shapes.read(RunRecord, run_dir / "run.json")
     if derived.fresh(run_dir, NAME, _code(), str(record.raw_sha256)):
-        verdict = cast(Verdict, _read(run_dir / NAME))
+        verdict = cast(Verdict, shapes.read_json(run_dir / NAME))
     else:
         record, verdict = _judged(run_dir)
         try:
@@ -319,38 +331,11 @@ def _judged(run_dir: pathlib.Path) -> tuple[RunRecord, Verdict]:
 
 def _evidence(run_dir: pathlib.Path) -> tuple[RunRecord, Evidence]:
     """(run.json, what the checks look at)"""
-    record, plan, environment = _run(run_dir), _read(run_dir / "plan.json"), _read(run_dir / "environment.json")
-    try:
-        planned, place = Plan(plan, str(run_dir / "plan.json")), Environment(environment)
-        evidence = Evidence(run_dir, planned.scenario, place.clock, planned.of(Variant, "variants"),
-                            {**_ALL, **(place.capabilities or {})})
-    except (KeyError, TypeError) as problem:
-        raise DamagedRun(f"{run_dir}: plan.json or environment.json lacks {problem}") from None
-    return record, evidence
-
-
-def _run(run_dir: pathlib.Path) -> RunRecord:
-    return RunRecord(_read(run_dir / "run.json"), str(run_dir / "run.json"))
-
-
-def _read(path: pathlib.Path, shown: str = "", made: Callable[[dict[str, object]], object] | None = None) \
-        -> dict[str, object]:
-    """A JSON object of a file. DamagedRun, which calls the file `shown`, if there is none.
-
-    made: makes of each object in it what is returned.
-    """
-    shown = shown or str(path)
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"), object_hook=made)
-    except FileNotFoundError:
-        raise DamagedRun(f"{shown}: file is missing") from None
-    except OSError as problem:
-        raise DamagedRun(f"{shown}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
-        raise DamagedRun(f"{shown}: not readable as JSON: {problem}") from None
-    if not isinstance(value, dict):
-        raise DamagedRun(f"{shown}: a JSON object is expected")
-    return value
+    plan, environment = shapes.read(Plan, run_dir / "plan.json"), shapes.read(Environment, run_dir / "environment.json")
+    evidence = Evidence(run_dir, plan.scenario, environment.clock,
+                        shapes.listed(Variant, plan.variants, str(run_dir / "plan.json"), "variants"),
+                        {**_ALL, **(environment.capabilities or {})})
+    return shapes.read(RunRecord, run_dir / "run.json"), evidence
 
 
 def _code() -> str:

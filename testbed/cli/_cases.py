@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from testbed.cli import _kernels, _series, _shared
 from testbed.cli._experiment import Asked
 from testbed.core import guesses
-from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.errors import AnalysisError, RunFailed, TestbedError, UsageError
 from testbed.core.progress import say
 from testbed.runs import index
 from testbed.runs.executor import Listener
@@ -102,7 +102,6 @@ class _Bench:
     def judge(self, case: Module, point: Point, cca: str, name: str) -> Judged:
         from analysis import cases
         from analysis.pages.cases_report import Judged
-        from analysis.read.shapes import AnalysisError
         commands: list[str] = []
         try:
             seen = self._see(case, point, cca, commands)
@@ -127,7 +126,6 @@ class _Bench:
     def run_ahead(self, wanted: Sequence[tuple[Module, Point]], cca: str) -> None:
         """Carry out the runs of these cases, as many at a time as --jobs says. `judge` finds them there, or says what
         is wrong with one."""
-        from analysis.read.shapes import AnalysisError
         if self._arguments.jobs == 1 or not wanted:
             return
         seconds = []

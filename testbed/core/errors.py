@@ -41,5 +41,9 @@ class NotReproducible(TestbedError):
     exit_code = 5
 
 
-class DamagedRun(TestbedError):
+class AnalysisError(TestbedError):
+    """Results from which nothing can be made as asked; the message says which and why."""
+
+
+class DamagedRun(AnalysisError):
     """A file of a run folder is missing, or is not what the run left."""

@@ -6,11 +6,12 @@ The guest and the simulators write them, checks and metrics read them. An engine
 does not know: such keys have a value here, or a comment says so.
 """
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from testbed.core.record import Direction, ListOf, MapOf, Perhaps, Record
 
-#: {counter as nstat names it: its values at the readings}
-NodeCounters = Mapping[str, Sequence[int]]
+#: {counter as nstat names it: its values at the three readings}
+NodeCounters = Mapping[str, Annotated[Sequence[int], (3, 3)]]
 
 
 # -- counters.json -------------------------------------------------------------------------------
@@ -243,11 +244,11 @@ class DatagramCounts(Record):
     socket_dropped_packets: int = 0
     #: None: nothing arrived, or the engine does not know
     delay_mean_us: float | None = None
-    delay_min_us: int | None = None
-    delay_max_us: int
-    delay_p50_us: int | None = None
-    delay_p95_us: int | None = None
-    delay_p99_us: int | None = None
+    delay_min_us: float | None = None
+    delay_max_us: float
+    delay_p50_us: float | None = None
+    delay_p95_us: float | None = None
+    delay_p99_us: float | None = None
 
 
 class QuicEnds(Record):

@@ -8,8 +8,9 @@
     node = Node({"name": "n1"}, "raw/network.json")
 
 A class declares what its objects have, for readers and for mypy; nothing is looked at, copied or converted before it is
-asked for, since guests read thousands of them in virtual time. An attribute that the file lacks and that has no default
-raises DamagedRun with file and key. Objects within objects are records, too:
+asked for, since guests read thousands of them in virtual time (testbed/core/shapes.py looks at a whole file). An
+attribute that the file lacks and that has no default raises DamagedRun with file and key. Objects within objects are
+records, too:
 
     class Network(Record):
         nodes = ListOf(Node)            # [{...}, ...]; missing is an error
@@ -27,12 +28,12 @@ _Kind = TypeVar("_Kind", bound="Record")
 _Value = TypeVar("_Value")
 
 
-class _Inner(Generic[_Kind]):
+class Inner(Generic[_Kind]):
     """An attribute that is made of what the file has at its place, once."""
 
     def __init__(self, kind: type[_Kind], missing: object = DamagedRun) -> None:
         """missing: what it is where the file says nothing; by default that is an error."""
-        self._kind, self._missing, self._key = kind, missing, ""
+        self.kind, self._missing, self._key = kind, missing, ""
 
     def __set_name__(self, owner: type["Record"], name: str) -> None:
         self._key = name
@@ -55,14 +56,14 @@ class _Inner(Generic[_Kind]):
             return record._made
 
 
-class Within(_Inner[_Kind]):
+class Within(Inner[_Kind]):
     """An object in an object."""
 
     def __get__(self, record: "Record", owner: type["Record"]) -> _Kind:
-        return self._kind(self._raw(record), record._file)
+        return self.kind(self._raw(record), record._file)
 
 
-class Perhaps(_Inner[_Kind]):
+class Perhaps(Inner[_Kind]):
     """An object in an object, or None."""
 
     def __init__(self, kind: type[_Kind]) -> None:
@@ -70,23 +71,27 @@ class Perhaps(_Inner[_Kind]):
 
     def __get__(self, record: "Record", owner: type["Record"]) -> _Kind | None:
         raw = self._raw(record)
-        return None if raw is None else self._kind(raw, record._file)
+        return None if raw is None else self.kind(raw, record._file)
 
 
-class ListOf(_Inner[_Kind]):
-    """A list of objects."""
+class ListOf(Inner[_Kind]):
+    """A list of objects, of at least so many."""
+
+    def __init__(self, kind: type[_Kind], missing: object = DamagedRun, least: int = 0) -> None:
+        super().__init__(kind, missing)
+        self.least = least
 
     def __get__(self, record: "Record", owner: type["Record"]) -> Sequence[_Kind]:
         raw = self._raw(record)
         known, found = self._made(record).get(self._key, (None, ()))
         if known is raw and len(found) == len(raw):
             return cast(Sequence[_Kind], found)
-        made = [self._kind(one, record._file) for one in raw]
+        made = [self.kind(one, record._file) for one in raw]
         record._made[self._key] = raw, made
         return made
 
 
-class MapOf(_Inner[_Kind]):
+class MapOf(Inner[_Kind]):
     """Objects by name."""
 
     def __get__(self, record: "Record", owner: type["Record"]) -> Mapping[str, _Kind]:
@@ -94,7 +99,7 @@ class MapOf(_Inner[_Kind]):
         known, found = self._made(record).get(self._key, (None, ()))
         if known is raw and len(found) == len(raw):
             return cast(Mapping[str, _Kind], found)
-        made = Named({name: self._kind(one, record._file) for name, one in raw.items()}, record._file)
+        made = Named({name: self.kind(one, record._file) for name, one in raw.items()}, record._file)
         record._made[self._key] = raw, made
         return made
 
@@ -153,10 +158,6 @@ class Record:
     def content(self) -> dict[str, object]:
         """Plain dictionaries and lists, for files."""
         return {key: plain(value) for key, value in self.__dict__.items()}
-
-    def of(self, kind: type[_Kind], key: str) -> list[_Kind]:
-        """The list of objects `key` as records of a kind."""
-        return [kind(one, self._file) for one in getattr(self, key)]
 
     if not TYPE_CHECKING:               # tests look keys up, too; mypy refuses that elsewhere
         def __getitem__(self, key):

@@ -5,10 +5,9 @@ verdict.json and experiment.json (docs/reference/run-folder.md).
 testbed/runs writes all but verdict.json, which is the checks' (testbed/checks); checks and analysis read them.
 """
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from testbed.core import timing
-from testbed.core.record import ListOf, Perhaps, Record, Within
+from testbed.core.record import Inner, ListOf, Perhaps, Record, Within
 from testbed.core.timing import Timing
 
 # -- plan.json -----------------------------------------------------------------------------------
@@ -23,20 +22,28 @@ class ProbeSettings(Record):
     hosts: Sequence[str] = ()
 
 
+class _Times(Record):
+    prefill_us: int
+    warmup_us: int
+    duration_us: int
+
+
+class _Timing(Inner[_Times]):
+    """When measuring begins and ends."""
+
+    def __get__(self, record: Record, owner: type[Record]) -> Timing:
+        times = self.kind(self._raw(record), record._file)
+        return Timing(prefill_us=times.prefill_us, warmup_us=times.warmup_us,
+                      test_us=times.duration_us - times.prefill_us - times.warmup_us)
+
+
 class Scenario(Record):
     """A scenario as resolved. Its sections topology and hosts are those of the user; network: as network.json."""
+    timing = _Timing(_Times)
     #: {name: settings}
-    probes: Mapping[str, Mapping[str, object] | None] = {}
+    probes: Mapping[str, Annotated[Mapping[str, object], ProbeSettings] | None] = {}
     #: sections of components, as the kind of each has them
     traffic: Sequence[Mapping[str, object]]
-
-    @property
-    def timing(self) -> Timing:
-        """When measuring begins and ends."""
-        if not self.has("timing"):
-            self._lacks("timing")
-        section: Mapping[str, int] = vars(self)["timing"]
-        return timing.of(section)
 
     def probe(self, name: str) -> ProbeSettings:
         """The settings of a probe; empty ones if the scenario has none."""
@@ -57,6 +64,7 @@ class Labels(Record):
 
 class Plan(Record):
     """plan.json; `variants` has the records of traffic/workload/records.py."""
+    schema: Literal[2]
     id: str
     subject: str
     seed: int
@@ -99,6 +107,7 @@ class Environment(Record):
 
 class RunRecord(Record):
     """How a run went; written when it is sealed."""
+    schema: Literal[2]
     id: str = ""
     #: finished or failed; nothing in a damaged one
     status: str = ""
@@ -166,7 +175,7 @@ class Expected(Record):
     metric: str
     scope: str
     comparison: str
-    limit: float
+    limit: Annotated[float, (-1e300, 1e300)]
     unit: str
     ccas: Sequence[str]
     window = Perhaps(ExpectedWindow)
@@ -174,7 +183,7 @@ class Expected(Record):
 
 class ExperimentRecord(Record):
     """Which runs belong together."""
-    schema: int
+    schema: Literal[2]
     #: hash of what its runs have in common
     key: str | None = None
     name: str
@@ -192,7 +201,7 @@ class ExperimentRecord(Record):
     axes: Mapping[str, Sequence[str]] = {}
     subjects: Sequence[str] = ()
     seeds: Sequence[int] = ()
-    runs = ListOf(ListedRun)
+    runs = ListOf(ListedRun, least=1)
     idle = ListOf(ListedRun, ())
     #: that others with the same subject, seed and point have replaced
     superseded = ListOf(ListedRun, ())

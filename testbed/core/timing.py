@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The three parts of a run: prefill, warm-up, test. Metrics are taken over the last."""
 import dataclasses
-from collections.abc import Mapping
 
 from testbed.core import fields
 
@@ -29,10 +28,3 @@ class Timing:
         """As plan.json has it."""
         return {"prefill_us": self.prefill_us, "warmup_us": self.warmup_us, "test_us": self.test_us,
                 "duration_us": self.duration_us}
-
-
-def of(record: Mapping[str, int]) -> Timing:
-    """What `record` gave. KeyError if it is damaged."""
-    before_us = record["prefill_us"] + record["warmup_us"]
-    return Timing(prefill_us=record["prefill_us"], warmup_us=record["warmup_us"],
-                  test_us=record["duration_us"] - before_us)

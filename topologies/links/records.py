@@ -5,6 +5,7 @@
 and probes, traffic, checks and analysis read it.
 """
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
 from testbed.core import ip
 from testbed.core.record import Direction, ListOf, Perhaps, Record
@@ -95,9 +96,9 @@ class Link(Direction):
     #: of the end that sends; empty at a switch
     address: str = ""
     mac: str = ""
-    rate_bps: int
+    rate_bps: Annotated[int, (1, 10**15)]
     delay_us: int = 0
-    loss_percent: float = 0.0
+    loss_percent: Annotated[float, (0, 100)] = 0.0
     lose_segments: Sequence[int] = ()
     lose_copies: int = 1
     mtu_bytes: int = ip.MTU_BYTES

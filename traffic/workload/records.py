@@ -4,6 +4,8 @@
 `traffic.prepare` makes it (traffic/workload/components.py); the guest, checks and analysis read it.
 """
 from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Annotated
 
 from testbed.core.record import ListOf, Record
 
@@ -51,7 +53,7 @@ class SocketOption(Record):
     name: str
     level: int
     number: int
-    value: int
+    value: Annotated[int, (-2**31, 2**32 - 1)]
 
 
 class Variant(Record):
@@ -116,10 +118,10 @@ class Component(Record):
     scale: float | None = None
     source_factors: Sequence[float] = ()
     connections: int | None = None
-    measured_us: Sequence[int] = ()
+    measured_us: Sequence[Annotated[int, (-2**53, 2**53)]] = ()
     #: {link: bit/s} and {link: those of its thirds}; counted: with other headers than those of layer 2
     offered_bps: Mapping[str, float] = {}
-    thirds_bps: Mapping[str, Sequence[float]] = {}
+    thirds_bps: Mapping[str, Annotated[Sequence[float], (3, 3)]] = {}
     prefill_us: int | None = None
     prefill_window_us: int | None = None
     prefill_rule: str | None = None
@@ -127,9 +129,9 @@ class Component(Record):
     bin_us: int | None = None
     balance: str = "off"
     shuffle_attempts: int | None = None
-    thirds_difference: float | None = None
+    thirds_difference: Annotated[float, (0, inf)] | None = None
     thirds_chance: float = 0.0
-    load_error: float | None = None
+    load_error: Annotated[float, (-1e18, 1e18)] | None = None
     #: None where the load was not searched for; 0 where it was, for this seed
     load_chance: float | None = None
     overhead: str = "l2"

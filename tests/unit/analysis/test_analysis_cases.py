@@ -12,7 +12,7 @@ from analysis.cases.bbr import (c03_drain_inflight as drain, c04_drain_rounds as
                                 c18_spurious_recovery as recovery, c19_spurious_timeout as timeout)
 from analysis.cases.evidence import Point, Seen, see
 from analysis.pages import cases_report
-from analysis.read.shapes import AnalysisError
+from testbed.core.errors import AnalysisError
 from testbed.scenario import suites
 
 SLOW = Point(10_000_000, 100_000)

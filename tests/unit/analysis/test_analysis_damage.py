@@ -9,15 +9,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from analysis.compare.suite import SuiteRecord
 from analysis.drawing import gnuplot
 from analysis.pages.report import build_report
-from analysis.read import shapes
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from analysis.read.tables import Results
 from testbed import checks
+from testbed.core import shapes
 from testbed.core.errors import TestbedError
+from testbed.core.guest_files import Checks, Counters, Guest, Late, Snmp
+from testbed.core.run_files import Environment, ExperimentRecord, Plan, RunRecord
 from tests.unit.analysis import fixture
+from topologies.links.records import Network
+from traffic.workload.records import Workload
 
 SHAPE = fixture.Shape(test_s=3, tcp_info_rows=100, connections_per_s=10, interval_us=50_000, packets=(80, 10))
 #: made again from the others
@@ -29,6 +34,8 @@ DAMAGES = {
     "object": lambda content: b"{}",
     "number": lambda content: b"1" + b"0" * 5000, "deep": lambda content: b"[" * 100_000, "missing": None,
     "folder": None}
+KINDS = (Plan, RunRecord, Environment, Network, Workload, Guest, Counters, Checks, Snmp, Late, ExperimentRecord,
+         SuiteRecord)
 HOSTILE = ["text", None, -1, 10**30, -10**30, 1e308, True, [], {}, "9" * 5000, 0.5]
 FILES = ["plan.json", "run.json", "environment.json", *sorted(DERIVED), *(f"raw/{name}" for name in (
     "network.json", "workload.json", "guest.json", "queue.csv.gz", "sojourn.csv.gz", "sojourn_hist.csv.gz",
@@ -181,7 +188,7 @@ def test_any_change_of_any_json_file_is_read_or_named(fuzzed, data):
 @settings(max_examples=300, deadline=None, database=None)
 @given(value=JSON)
 def test_mismatch_says_what_is_expected(value):
-    for shape in (shapes.PLAN, shapes.RUN, shapes.NETWORK, shapes.WORKLOAD, shapes.EXPERIMENT, shapes.Each(shapes.RATE),
-                  shapes.Values(shapes.TEXT), shapes.Maybe(shapes.COUNT)):
+    for shape in (*map(shapes.of, KINDS), shapes.Each(shapes.Number(1, 1e15)), shapes.Values(shapes.Plain((str,))),
+                  shapes.Maybe(shapes.Number(whole=True)), shapes.Plain((int, str))):
         found = shapes.mismatch(value, shape)
         assert found is None or "\n" not in found

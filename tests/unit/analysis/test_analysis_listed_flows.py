@@ -9,6 +9,7 @@ import pytest
 
 from analysis.figures import draw_all
 from analysis.metrics import flows
+from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from tests.unit.analysis import fixture
 
@@ -91,11 +92,24 @@ def test_short_flows_against_long_ones(flow_run, values, change):
 
 
 @pytest.mark.parametrize("long",
-                         [{"base_rtt_us": 20_000}, {"base_rtt_us": None}, {"base_rtt_us": 200_000, "sport": 31_000}],
+                         [{"base_rtt_us": 20_000}, {"base_rtt_us": 0}, {"base_rtt_us": 200_000, "sport": 31_000}],
                          ids=["equal RTTs", "unknown RTT", "nothing got through"])
 def test_no_ratio(flow_run, values, long):
     found = values(flow_run(listed(10_000, 1, base_rtt_us=20_000), listed(10_001, 2, **long)))
     assert not scopes(found, "throughput_ratio_short_long")
+
+
+def test_the_report_names_seeds_without_a_ratio(tmp_path, change):
+    """Seeds 2 and 3 of four let the flow with the long round trip starve."""
+    path = fixture.write_experiment(
+        tmp_path / "e", ["reno"], range(1, 5), tmix=False, shapes={"reno": fixture.Shape(test_s=4, noise=0.1)},
+        flows=[listed(10_000, 1, base_rtt_us=20_000), listed(10_001, 2, base_rtt_us=200_000)])
+    note = "reno, ratio 20 ms : 200 ms: no value in seeds 2, 3; the mean is that of the others"
+    assert "no value in seed" not in build_report(path).path.read_text()
+    for seed in (2, 3):
+        change(path / f"runs/reno-seed{seed}", "tcp_info", lambda table: table.assign(
+            bytes_acked=table["bytes_acked"] * (table["sport"] != 10_001)))
+    assert note in build_report(path).path.read_text()
 
 
 def test_figures_show_the_listed_flows(tmp_path):

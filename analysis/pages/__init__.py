@@ -78,35 +78,6 @@ class Head(NamedTuple):
     short: bool
 
 
-@contextlib.contextmanager
-def scratch(target: Path) -> Iterator[Path]:
-    """A folder beside `target` to build it in, so that it is never half-written; gone afterwards if it was not used.
-
-    EnvironmentProblem where nothing can be written.
-    """
-    try:
-        building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise EnvironmentProblem(f"{target}: cannot be written: {error.strerror}") from None
-    try:
-        building.chmod(0o755)
-        yield building
-    except OSError as error:
-        raise EnvironmentProblem(f"{error.filename or target}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def put_in_place(building: Path, target: Path) -> None:
-    """Put a finished folder in place of an old one of ours."""
-    old = target.with_name(f".{target.name}-old-{os.getpid()}")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        os.rename(target, old)
-    os.rename(building, target)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def module_of(name: str) -> ModuleType:
     """The module that makes a suite's page of this name, one that says `PAGE_OF_A_SUITE`; AnalysisError if there is
     none."""
@@ -120,7 +91,7 @@ def module_of(name: str) -> ModuleType:
 
 @contextlib.contextmanager
 def page_folder(folder: Path, own: Collection[str], what: str) -> Iterator[Path]:
-    """A folder to build a page in, with those of tables/ and figures/ that `own` names; put in place at the end.
+    """A folder to build a page in, with those of tables/ and figures/ that `own` names; put in place at the end, whole.
 
     own: what such a folder has, and nothing else; what: what it is, in words. AnalysisError when `folder` is there and
     is something else, or a folder above it cannot be made; EnvironmentProblem when it cannot be written.
@@ -133,11 +104,25 @@ def page_folder(folder: Path, own: Collection[str], what: str) -> Iterator[Path]
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AnalysisError(f"{folder}: {error.strerror}") from None
-    with scratch(folder) as building:
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise EnvironmentProblem(f"{folder}: cannot be written: {error.strerror}") from None
+    try:
+        building.chmod(0o755)
         for name in {"tables", "figures"} & set(own):
             (building / name).mkdir()
         yield building
-        put_in_place(building, folder)
+        old = folder.with_name(f".{folder.name}-old-{os.getpid()}")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            os.rename(folder, old)
+        os.rename(building, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise EnvironmentProblem(f"{error.filename or folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def inline(svg: Path) -> str:

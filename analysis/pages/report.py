@@ -11,13 +11,14 @@ from analysis import figures, stats
 from analysis.compare import changes, kernels
 from analysis.compare.rows import Comparisons
 from analysis.drawing import gnuplot
-from analysis.pages import (columns, explore, inline, latex, put_in_place, report_network, report_page, scratch,
-                            templates, zoomable)
+from analysis.pages import (columns, explore, inline, latex, page_folder, report_network, report_page, templates,
+                            zoomable)
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results, flatten
 from analysis.read.zooms import Span
 
+_FILES = {"index.html", "tables", "figures"}
 TABLES = {
     "summary": "mean and 95 % interval of every metric per congestion control, with n and seeds",
     "runs": "one row per run",
@@ -43,9 +44,9 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
     zoom: what figures of tcp_probe and tcptrace draw larger, by default about the first loss;
     paper: how figures for papers look, which stand in figures/paper/ then; the main tables are tables/*.tex.
 
-    Built beside its place and renamed, so that a report is never half-written.
-    AnalysisError when the experiment cannot be read or the report not be written; runs that
-    failed or whose files are damaged are listed in the report with their errors.
+    AnalysisError when the experiment cannot be read, or report/ has something that is none of a report's;
+    EnvironmentProblem when it cannot be written. Runs that failed or whose files are damaged are listed in the report
+    with their errors.
     """
     experiment = Experiment(experiment_dir)
     experiment.zoom = zoom
@@ -59,7 +60,7 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         raise AnalysisError(f"{experiment.path}: no run lasts until {zoom.start_us / 1e6:g} s, where the part to draw "
                             f"larger begins; the longest ends at {end_us / 1e6:g} s")
     target = experiment.path / "report"
-    with scratch(target) as building:
+    with page_folder(target, _FILES, "report") as building:
         tables = columns.tables(results)
         comparisons = Comparisons(results, tables.all(), margin)
         pairs = kernels.pairs(results, tables.all(), margin)
@@ -74,7 +75,6 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
                 (building / "tables" / f"{name}.tex").write_text(text, encoding="utf-8")
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
-        put_in_place(building, target)
     problems = {run.name: run.state.message for run in experiment.runs if run.state.kind == "damaged"}
     problems |= {error["where"]: error["message"] for error in errors}
     return Report(target / "index.html", problems, [line for section in changed for line in section.lines()],
@@ -90,7 +90,6 @@ def _unused(experiment: Experiment) -> str:
 
 def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernels.Pair], folder: Path) -> list[str]:
     """Write summary.csv, runs.csv and (two subjects or more) comparison.csv, those of kernels; returns their names."""
-    folder.mkdir(parents=True, exist_ok=True)
     found = {"summary": results.summary(), "runs": results.runs()}
     if len(results.experiment.subjects) > 1:
         found["comparison"] = comparisons.frame()

@@ -16,9 +16,10 @@ from analysis import stats
 from analysis.compare.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, NO_VERDICT, NOT_JUDGED, STILL_NONE,
                                           SURVIVES, Quantity, Sensitivity, Statement, concluded)
 from analysis.drawing import gnuplot, style
-from analysis.pages import put_in_place, report_tables, scratch, templates
+from analysis.pages import page_folder, report_tables, templates
 
 FIGURE = "sensitivity"
+_FILES = {"index.html", "tables", "figures"}
 #: classes of report.css, by outcome
 _MARKS = {SURVIVES: "equal", STILL_NONE: "unknown", LOST: "slightly", EQUAL: "slightly", FLIPS: "different",
           APPEARS: "different", NO_VERDICT: "unknown", "": "unknown"}
@@ -41,16 +42,15 @@ def write(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tupl
     """Write experiment/sensitivity/ with index.html, tables/ and figures/; returns the path of the page.
 
     titles: {label of a variation: what it is, in words}; left_out: (label, reason); quick: runs are shortened, and the
-    page says so. EnvironmentProblem when it cannot be written.
+    page says so. AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be
+    written.
     """
     folder = found.experiment.path / FIGURE
-    with scratch(folder) as building:
-        (building / "tables").mkdir()
+    with page_folder(folder, _FILES, "report of sensitivity") as building:
         frame(found).to_csv(building / "tables" / "sensitivity.csv", index=False, float_format="%.10g")
         svg = _draw(found, building / "figures")
         (building / "index.html").write_text(_page(found, titles, left_out, command, svg, quick),
                                              encoding="utf-8", errors="replace")
-        put_in_place(building, folder)
     return folder / "index.html"
 
 

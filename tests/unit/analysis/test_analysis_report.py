@@ -101,10 +101,19 @@ def test_page_needs_nothing_from_outside(report):
 def test_rebuilding_replaces_the_report(tmp_path):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
     build_report(path)
-    (path / "report" / "stale").touch()
+    (path / "report" / "tables" / "stale").touch()
     build_report(path)
-    assert not (path / "report" / "stale").exists()
+    assert not (path / "report" / "tables" / "stale").exists()
     assert sorted(file.name for file in path.iterdir()) == ["experiment.json", "report", "runs"]
+
+
+def test_a_file_of_ones_own_in_the_report_is_kept(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    build_report(path)
+    (path / "report" / "notes.txt").touch()
+    with pytest.raises(AnalysisError, match=r"demo/report: is there already and is no report \(it has notes.txt\)"):
+        build_report(path)
+    assert (path / "report" / "notes.txt").exists()
 
 
 def test_failure_leaves_the_old_report(tmp_path, monkeypatch):

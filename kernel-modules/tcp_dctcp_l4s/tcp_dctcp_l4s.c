@@ -4,12 +4,18 @@
  *
  * The kernel's own DCTCP sends ECT(0) and reads the echo of classic ECN. This
  * module asks for Accurate ECN (RFC 9768), which counts every mark, and sends
- * ECT(1). It is no TCP Prague: growth still depends on the round-trip time, and
- * it has no fallback behind a queue that marks as RFC 3168 says.
+ * ECT(1). It is no TCP Prague: it has no fallback behind a queue that marks as
+ * RFC 3168 says, and growth depends on the round-trip time, unless virtual_rtt_us
+ * is set.
  *
  * alpha, the share of marked packets, is averaged over about 16 round trips.
  * Marks reduce the window by alpha / 2, once a round trip. A loss halves it.
  * Growth is Reno's.
+ *
+ * With virtual_rtt_us, a flow whose round trips are shorter does as TCP Prague
+ * does (RTT_CONTROL_RATE of the L4S team's tcp_prague.c): it gains as much rate
+ * in a second as a flow with that round-trip time, averages alpha and answers
+ * marks as seldom as that one, and goes on growing beside marks.
  *
  * A connection without Accurate ECN becomes one of Reno, called dctcp_l4s_reno,
  * and sends no ECT(1). On kernels without Accurate ECN all connections do.
@@ -41,11 +47,21 @@ struct dctcp_l4s {
 	u32	round_end;	/* snd_nxt at that time */
 	u32	alpha;
 	u32	cwnd_before;	/* the window before the last reduction */
+	/* with a virtual round-trip time only */
+	u32	seen_ce;	/* marks of the connection until the last ACK */
+	s64	beyond;		/* of a segment, the window beyond cwnd, in 1 / ALL */
+	u64	averaged_us;	/* when alpha was averaged, of tcp_mstamp */
+	u64	reduced_us;	/* when marks reduced the window */
 };
 
 static bool paced = true;
 module_param(paced, bool, 0644);
 MODULE_PARM_DESC(paced, "spread packets over the round trip, as L4S asks for");
+
+static uint virtual_rtt_us;
+module_param(virtual_rtt_us, uint, 0644);
+MODULE_PARM_DESC(virtual_rtt_us,
+		 "do as with this round-trip time where it is shorter, 0: do not");
 
 /*
  * The kernel puts ECT(0) on data (tcp_ecn_send). There is no hook between that
@@ -144,6 +160,18 @@ static bool has_accurate_ecn(const struct sock *sk)
 }
 
 static struct tcp_congestion_ops dctcp_l4s_reno;
+static struct tcp_congestion_ops dctcp_l4s_virtual;
+
+static bool is_virtual(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_ca_ops == &dctcp_l4s_virtual;
+}
+
+/* Whether a virtual round trip is over that began then */
+static bool has_passed(const struct tcp_sock *tp, u64 began_us)
+{
+	return tp->tcp_mstamp - began_us >= virtual_rtt_us;
+}
 
 static void dctcp_l4s_init(struct sock *sk)
 {
@@ -154,9 +182,15 @@ static void dctcp_l4s_init(struct sock *sk)
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dctcp_l4s_reno);
 		return;
 	}
+	if (virtual_rtt_us)
+		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &dctcp_l4s_virtual);
 	/* the first mark halves the window (RFC 8257, 4.2) */
 	ca->alpha = ALL;
 	ca->cwnd_before = 0;
+	ca->seen_ce = tcp_sk(sk)->delivered_ce;
+	ca->beyond = 0;
+	ca->averaged_us = 0;
+	ca->reduced_us = 0;
 	begin_round(tcp_sk(sk), ca);
 	rewrite(sk);
 	if (paced)
@@ -171,6 +205,9 @@ static void dctcp_l4s_in_ack_event(struct sock *sk, u32 flags)
 
 	if (before(tp->snd_una, ca->round_end))
 		return;
+	if (is_virtual(sk) && !has_passed(tp, ca->averaged_us))
+		return;
+	ca->averaged_us = tp->tcp_mstamp;
 	delivered = tp->delivered - ca->delivered;
 	marked = min(tp->delivered_ce - ca->delivered_ce, delivered);
 	if (delivered) {
@@ -214,6 +251,94 @@ static void dctcp_l4s_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		halve(sk);
 }
 
+#ifdef TCP_CONG_ECT_1_NEGOTIATION
+/* What an unmarked round trip adds to the window, in 1 / ALL of a segment */
+static u64 growth(const struct tcp_sock *tp)
+{
+	u64 rtt_us = tp->srtt_us >> 3;
+
+	if (!rtt_us || rtt_us >= virtual_rtt_us)
+		return ALL;
+	return div64_u64(ALL * rtt_us * rtt_us,
+			 (u64)virtual_rtt_us * virtual_rtt_us);
+}
+
+/* Whole segments that the window is beyond cwnd, or below it */
+static void settle(struct tcp_sock *tp, struct dctcp_l4s *ca)
+{
+	s64 segments = div_s64(ca->beyond, ALL);
+	u32 cwnd;
+
+	if (!segments)
+		return;
+	ca->beyond -= segments * ALL;
+	cwnd = max_t(s64, (s64)tcp_snd_cwnd(tp) + segments, 2);
+	tcp_snd_cwnd_set(tp, min(cwnd, tp->snd_cwnd_clamp));
+	if (segments < 0)
+		WRITE_ONCE(tp->snd_ssthresh, cwnd);
+}
+
+/* As tcp_update_pacing_rate(), which the kernel leaves to who has cong_control */
+static void pace(struct sock *sk)
+{
+	const struct net *net = sock_net(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd = tcp_snd_cwnd(tp);
+	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
+
+	rate *= cwnd < tp->snd_ssthresh / 2 ?
+		READ_ONCE(net->ipv4.sysctl_tcp_pacing_ss_ratio) :
+		READ_ONCE(net->ipv4.sysctl_tcp_pacing_ca_ratio);
+	rate *= max(cwnd, tp->packets_out);
+	if (tp->srtt_us)
+		do_div(rate, tp->srtt_us);
+	WRITE_ONCE(sk->sk_pacing_rate,
+		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+
+static void virtual_control(struct sock *sk, u32 ack, int flag,
+			    const struct rate_sample *rs)
+{
+	struct dctcp_l4s *ca = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 marked = tp->delivered_ce - ca->seen_ce;
+	u32 acked = rs->acked_sacked - min(rs->acked_sacked, marked);
+
+	ca->seen_ce = tp->delivered_ce;
+	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery &&
+	    tcp_is_cwnd_limited(sk)) {
+		if (acked && tcp_in_slow_start(tp))
+			acked = tcp_slow_start(tp, acked);
+		ca->beyond += div_u64(acked * growth(tp), tcp_snd_cwnd(tp));
+	}
+	settle(tp, ca);
+	pace(sk);
+}
+
+static void virtual_set_state(struct sock *sk, u8 new_state)
+{
+	struct dctcp_l4s *ca = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u8 state = inet_csk(sk)->icsk_ca_state;
+
+	if (new_state == TCP_CA_Recovery && state != TCP_CA_Recovery) {
+		halve(sk);
+		tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
+	} else if (new_state == TCP_CA_CWR && state != TCP_CA_CWR &&
+		   (tcp_in_slow_start(tp) || has_passed(tp, ca->reduced_us))) {
+		ca->reduced_us = tp->tcp_mstamp;
+		ca->cwnd_before = tcp_snd_cwnd(tp);
+		ca->beyond -= (u64)ca->cwnd_before * ca->alpha / 2;
+	}
+}
+
+/* Marks reduce the window in virtual_set_state() */
+static u32 virtual_ssthresh(struct sock *sk)
+{
+	return tcp_sk(sk)->snd_ssthresh;
+}
+#endif
+
 static u32 dctcp_l4s_undo_cwnd(struct sock *sk)
 {
 	const struct dctcp_l4s *ca = inet_csk_ca(sk);
@@ -255,6 +380,23 @@ static struct tcp_congestion_ops dctcp_l4s __read_mostly = {
 	.flags		= FLAGS,
 	.owner		= THIS_MODULE,
 	.name		= "dctcp_l4s",
+};
+
+/* not registered, so that it has the same name */
+static struct tcp_congestion_ops dctcp_l4s_virtual __read_mostly = {
+#ifdef TCP_CONG_ECT_1_NEGOTIATION
+	.release	= dctcp_l4s_release,
+	.in_ack_event	= dctcp_l4s_in_ack_event,
+	.ssthresh	= virtual_ssthresh,
+	.cong_control	= virtual_control,
+	.set_state	= virtual_set_state,
+	.cwnd_event	= dctcp_l4s_cwnd_event,
+	.undo_cwnd	= dctcp_l4s_undo_cwnd,
+	.get_info	= dctcp_l4s_get_info,
+	.flags		= FLAGS,
+	.owner		= THIS_MODULE,
+	.name		= "dctcp_l4s",
+#endif
 };
 
 static struct tcp_congestion_ops dctcp_l4s_reno __read_mostly = {

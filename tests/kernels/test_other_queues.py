@@ -52,11 +52,12 @@ def l4s_scenario(queue):
     return {**tree, "timing": {"prefill": "0 s", "warmup": "3 s", "test": "5 s"}}
 
 
-def test_a_scalable_flow_has_the_queue_for_l4s(engine, run_scenario):
+@pytest.mark.parametrize("scalable", ["dctcp-l4s", "dctcp-l4s-25ms"])
+def test_a_scalable_flow_has_the_queue_for_l4s(engine, run_scenario, scalable):
     """Its packets carry ECT(1) and wait for a millisecond or so; those of CUBIC wait in the other queue."""
     if not engine.has("accecn"):
         pytest.skip("this kernel has no Accurate ECN")
-    run = run_scenario(l4s_scenario({"kind": "dualpi2", "limit": 1000}), "dctcp-l4s+cubic")
+    run = run_scenario(l4s_scenario({"kind": "dualpi2", "limit": 1000}), f"{scalable}+cubic")
     verdict = run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     packets = run.table("sojourn_codepoints").groupby("codepoint")["packets"].sum()

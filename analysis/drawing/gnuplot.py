@@ -126,9 +126,9 @@ def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
     lines = "\n".join(body).splitlines()
     texts = _draw_with_room(_Look(folder, name, f"{name}.csv", FONT), lines, width, height)
     if _paper is not None:
-        for column, inches in COLUMNS_IN.items():
-            _draw_for_paper(_paper, folder, f"{name}-{column}", name, lines, width, height, column, inches,
-                            len(room.crowded(texts, CROWDED_PX)))
+        crowded = len(room.crowded(texts, CROWDED_PX))
+        _draw_for_paper(_paper, folder, name, lines, width // 2, height, "one", crowded)
+        _draw_for_paper(_paper, folder, name, lines, width, height, "two")
 
 
 #: how often a picture is made larger
@@ -210,20 +210,19 @@ def _draw_once(look: _Look, body: list[str], width: int, height: int, formats: t
     return content.decode("utf-8", errors="replace")
 
 
-def _draw_for_paper(paper: Paper, folder: Path, name: str, of: str, body: list[str], width: int, height: int,
-                    column: str, inches: float, crowded: int) -> None:
-    """The same for a column or two of a paper, in a folder of its own; nothing where its text has no room there."""
+def _draw_for_paper(paper: Paper, folder: Path, of: str, body: list[str], width: int, height: int, columns: str,
+                    most_crowded: float = math.inf) -> None:
+    """The same for a column or two of a paper, in a folder of its own; nothing where more texts have no room there."""
     target = folder / PAPER_FOLDER
     target.mkdir(exist_ok=True)
-    if column == "one":
-        width //= 2
-    look = _Look(target, name, f"../{of}.csv", paper.font, inches, paper.size_pt)
+    name = f"{of}-{columns}"
+    look = _Look(target, name, f"../{of}.csv", paper.font, COLUMNS_IN[columns], paper.size_pt)
     size = look.size_px(width)
     lines = [re.sub(r"font ',(\d+)'", lambda match: f"font ',{float(match[1]) * size / SIZE_PX:.3g}'", line)
              for line in map(paper.applied, body)]
     lines = [line.replace(f"'{of}.csv'", f"'../{of}.csv'") for line in lines]
     texts = _draw_with_room(look, lines, width, height)
-    if column == "one" and len(room.crowded(texts, CROWDED_PX)) > crowded:
+    if len(room.crowded(texts, CROWDED_PX)) > most_crowded:
         for path in target.glob(f"{name}.*"):
             path.unlink()
 

@@ -224,8 +224,7 @@ def _show_metrics(found: "pd.DataFrame") -> None:
     for name in (name for name in found if name in units):
         scopes = found[name + _SCOPE]
         one = scopes.nunique() == 1
-        # names are long: their last word has a line of its own
-        title = "\n_".join(name.rsplit("_", 1)) + f"\n({units[name]})"
+        title = f"{name}\n({units[name]})"
         title += f"\n{scopes.dropna().iloc[0]}" if one and ":" not in name else ""
         columns[title] = [_text(value) + (f" {scope}" if not one and isinstance(scope, str) else "")
                           for value, scope in zip(found[name], scopes)]

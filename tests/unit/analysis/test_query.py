@@ -77,7 +77,8 @@ def test_csv_json_and_table_say_the_same(capsys):
     assert table["throughput_mean"].tolist() == [72.0] and table["id"].tolist() == [record["id"]]
     assert cli.main(command) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("1 run: scenario access-link, cca cubic") and re.search(r"_mean +_p95 +utilisation", shown)
+    assert shown.startswith("1 run: scenario access-link, cca cubic") and re.search(
+        r"throughput_mean +queueing_delay_p95 +utilisation", shown)
     assert re.search(rf"{record['id']} +72 +\d", shown) and max(map(len, shown.splitlines()[1:])) <= 100
 
 

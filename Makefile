@@ -33,7 +33,7 @@ help:
 	@echo "make test-wireless   runs over the air; builds the guest kernel with radios, without which make test skips them"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...); stock against fast"
 	@echo "make test-bisect     a history of a kernel tree is bisected, by metrics, counters, a warning and a packet script (a build for each commit: for the night)"
-	@echo "make test-assess     congestion controls with known faults are assessed: each fault is found (twenty minutes)"
+	@echo "make test-assess     congestion controls with known faults are assessed: each fault is found (22 minutes)"
 	@echo "make test-mutants    kernels with one fault each: the packet script that is about it fails (for the night)"
 	@echo "make test-suite      the scenarios of the suite in the short version, each with four congestion controls (ten minutes)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"

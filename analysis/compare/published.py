@@ -10,7 +10,8 @@ When a cell agrees:
 * Of a formula or a single value with `within`: our mean lies so near, give or take half its 95 % interval.
 * Of bounds: our mean lies in them.
 
-Published values are known to half a unit of their last digit. Fewer than five seeds give no verdict.
+Published values are known to half a unit of their last digit, or to their `resolution` if that is more. Fewer than five
+seeds give no verdict.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def limits(cell: Cell, quantity: Compared, ours: Ours) -> tuple[float, float]:
     """Between which our mean agrees with what was published."""
     if not cell.trials:
         return (-float("inf") if cell.least is None else cell.least), (float("inf") if cell.most is None else cell.most)
-    digit = 0.5 * 10.0 ** -cell.decimals
+    digit = max(0.5 * 10.0 ** -cell.decimals, quantity.resolution)
     low, high = min(cell.trials) - digit, max(cell.trials) + digit
     if quantity.within_percent is None:
         room = widening(len(cell.trials), len(ours.values)) * ours.sd if len(ours.values) > 1 else 0.0

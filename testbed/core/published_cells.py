@@ -21,7 +21,8 @@ class Cell(NamedTuple):
 
 class Compared(NamedTuple):
     """A quantity: a metric of a scope. within_percent: how far from a published value without trials, such as a
-    formula's, ours may be, and why so far; None: as far as trials and seeds scatter."""
+    formula's, ours may be, and why so far; None: as far as trials and seeds scatter. resolution: how exactly the
+    authors' program counts, in the metric's unit."""
 
     name: str
     metric: str
@@ -29,6 +30,7 @@ class Compared(NamedTuple):
     label: str
     within_percent: float | None
     why_within: str
+    resolution: float = 0.0
 
 
 class Cause(NamedTuple):

@@ -35,7 +35,7 @@ from testbed.core.yaml_nodes import MOST_BYTES
 from testbed.scenario import ccas, scenario
 from testbed.scenario.sections import LONGEST_NAME
 from testbed.scenario.suite_parts import (MOST_PARTS, Part, Selection, as_text, beside, look_for, part_name, percent,
-                                          sentence, settings)
+                                          real, sentence, settings)
 
 _TRIALS, _BOUNDS = ("trial", "value"), ("least", "most")
 
@@ -49,6 +49,7 @@ class Quantity:
     label: str = sentence()
     within: float | None = percent(default=None)
     why_within: str = sentence(default="")
+    resolution: float = real(default=0.0)
 
     def __post_init__(self) -> None:
         if (self.within is None) != (not self.why_within):
@@ -96,7 +97,7 @@ class Result(Part):
     def about(self) -> About:
         """What a page says of it."""
         return About(self.name, self.title, self.source, {
-            one.name: Compared(one.name, one.metric, one.scope, one.label, one.within, one.why_within)
+            one.name: Compared(one.name, one.metric, one.scope, one.label, one.within, one.why_within, one.resolution)
             for one in self.quantities}, [(one.what, one.why) for one in self.deviations],
             {one.name: Cause(one.why, one.ccas) for one in self.switches}, self.open)
 

@@ -43,6 +43,12 @@ def test_published_values_are_known_to_half_a_digit():
     assert published.limits(cell(38.0, decimals=0), SHARE, Ours([1.0] * 5, 5)) == (37.5, 38.5)
 
 
+def test_what_counts_in_steps_is_known_to_a_step():
+    blocks = SHARE._replace(resolution=0.25)
+    assert published.limits(cell(38.0, 39.0, decimals=3), blocks, Ours([1.0] * 5, 5)) == (37.75, 39.25)
+    assert published.limits(cell(38.0, decimals=0), blocks, Ours([1.0] * 5, 5)) == (37.5, 38.5)
+
+
 def test_a_formula_has_its_own_margin():
     assert published.limits(cell(100.0), FORMULA, Ours([97.0], 5)) == pytest.approx((95, 105), abs=1e-5)
 

@@ -79,11 +79,22 @@ def add_setting_arguments(parser: Container) -> None:
 
 def add_execution_arguments(parser: Container) -> None:
     _shared.add_engine_arguments(parser)
+    add_executor_arguments(parser)
+    parser.add_argument("--again", action="store_true", help="rerun finished runs")
+
+
+def add_executor_arguments(parser: Container) -> None:
+    """On which machines, and how many runs at a time."""
     parser.add_argument("--executor", help=f"where to run (default: {executors.DEFAULT}, on this machine)")
     parser.add_argument("--cluster", metavar="WHERE", help="run on a Dask cluster: local[:N] starts N workers, "
                         "tcp://scheduler:8786 uses those of a cluster (docs/howto/clusters.md)")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
-    parser.add_argument("--again", action="store_true", help="rerun finished runs")
+
+
+def executor_words(arguments: argparse.Namespace) -> list[str]:
+    """These options as they were given."""
+    return [word for name in ("executor", "cluster", "jobs") if (value := getattr(arguments, name))
+            for word in (f"--{name}", str(value))]
 
 
 def check(arguments: argparse.Namespace) -> None:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_seed_arguments(parser, " (default: 15; with --quick 5)")
     parser.add_argument("--yes", action="store_true", help="begin a long assessment without asking")
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
-    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+    _runs.add_executor_arguments(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -58,12 +58,12 @@ def main(arguments: argparse.Namespace) -> int:
     words += ["--yes"] if arguments.yes and not arguments.list else []
     words += ["--quick"] if arguments.quick else []
     for option, value in (("--cca", arguments.candidate), ("--against", arguments.against),
-                          ("--seeds", arguments.seeds), ("--jobs", arguments.jobs),
+                          ("--seeds", arguments.seeds),
                           ("--only", ",".join(_names(found, arguments.only)) if arguments.only else None)):
         words += [option, str(value)] if value else []
     parser = Parser(prog="testbed assess")
     suite.add_arguments(parser)
-    words += _shared.engine_words(arguments, _shared.KERNEL_OPTIONS)
+    words += _shared.engine_words(arguments, _shared.KERNEL_OPTIONS) + _runs.executor_words(arguments)
     if arguments.list:
         return _list(found, parser.parse_args(["list", *words[1:]]))
     return suite.main(parser.parse_args(words), _typed(arguments))

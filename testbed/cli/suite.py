@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernel.source import DEFAULT_VERSION, NEWEST
-from testbed import engines
+from testbed import engines, executors
 from testbed.cli import (_cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, _suite_pages,
                          list as listing, run)
 from testbed.cli._experiment import Asked, Done
@@ -100,7 +100,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="ENGINE", help="where runs take place (default: the suite's, or "
                         f"{engines.DEFAULT})")
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
-    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+    _runs.add_executor_arguments(parser)
 
 
 def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
@@ -111,7 +111,10 @@ def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
         listing.show("suites")
         return 0
     suite = suites.load(arguments.suite)
+    executors.choose(arguments.executor, arguments.cluster)     # before anything runs
     if suite.cases:
+        if arguments.executor or arguments.cluster:
+            raise UsageError(f"suite {suite.name}: its cases run on this machine, without --executor and --cluster")
         return _cases.main(suite, arguments, results_dir())
     suite, chosen, steps, subjects = _planned(suite, arguments)
     if arguments.verb == "list":
@@ -411,7 +414,7 @@ def _words(suite: suites.Suite, part: suite_parts.Part, baseline: str, arguments
         words += ["--engine", ",".join(part.engines)]
     words += ["--kernel", part.kernel] if part.kernel else []
     words += _engine_words(arguments, without_kernel=bool(part.kernel))
-    return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
+    return words + _runs.executor_words(arguments)
 
 
 def _engine_words(arguments: argparse.Namespace, without_kernel: bool = False) -> list[str]:

@@ -111,6 +111,15 @@ def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys
     assert carried_out == []
 
 
+def test_parts_run_where_the_suite_is_told_to(pair, capsys):
+    assert cli.main(["suite", "list", pair, "--quick", "--cluster", "local:2", "--only", "one"]) == 0
+    assert "--seeds 2 --cluster local:2    4 of 4 runs" in capsys.readouterr().out
+    assert cli.main(["suite", "run", pair, "--cluster", "nosuch:x"]) == 2
+    assert "--cluster nosuch:x: local, local:N" in capsys.readouterr().err
+    assert cli.main(["suite", "run", "bbr-ietf", "--quick", "--cluster", "local:2"]) == 2
+    assert "its cases run on this machine" in capsys.readouterr().err
+
+
 def test_the_list_counts_a_run_once_that_two_parts_have(carried_out, tmp_path, capsys):
     path = tmp_path / "twice.yaml"
     path.write_text("title: Twice\nsource: none\nseeds: 2\nparts:\n"

@@ -157,6 +157,8 @@ def test_what_is_wrong_with_a_suite_of_criteria_is_said(written, old, new, said)
     ("cubic --against nosuch/x.c --only 5.1.2", "nosuch/x.c"),
     ("--list nosuch", "no congestion control 'nosuch'"),
     ("bbr --against reno,nosuch", "no congestion control 'nosuch'"),
+    ("bbr --quick --only 5.1.2 --cluster nosuch:x", "--cluster nosuch:x: local, local:N, tcp://host:port"),
+    ("bbr --quick --only 5.1.2 --executor cluster", "--executor cluster: which one?"),
 ])
 def test_what_cannot_be_assessed_is_said_in_a_line(capsys, tmp_path, monkeypatch, words, said):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))

@@ -104,7 +104,7 @@ def widening(trials: int, seeds: int) -> float:
 
 
 def _beyond(widened: float, trials: int, seeds: int) -> float:
-    """The probability that all trials are above the seeds' mean by more than so many of their standard deviations.
+    """The probability that each trial is above the mean of the seeds by more than `widened` times the seeds' deviation.
 
     If the least trial and the deviation are given, the mean of the seeds decides, and it is normal. The sums are over
     both. SciPy's nctdtr would save one sum, but in 1.15 it is NaN at some points.

@@ -75,7 +75,7 @@ class Perhaps(Inner[_Kind]):
 
 
 class ListOf(Inner[_Kind]):
-    """A list of objects, of at least so many."""
+    """A list of objects; `least`: how many it has at least."""
 
     def __init__(self, kind: type[_Kind], missing: object = DamagedRun, least: int = 0) -> None:
         super().__init__(kind, missing)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whether a JSON file of a run or an experiment has what its record declares (testbed/core/record.py).
 
-A file that looks otherwise was damaged or edited: the message names file and field. A missing key is told by the record
-when somebody asks for it. Numbers are from 0 unless the record declares others:
+A file that has something else was damaged or edited, and the message names file and field. If a key is missing, the
+record says so when somebody asks for it. Numbers are from 0 unless the record declares others:
 
     value: Annotated[int, (-2**31, 2**32 - 1)]
     thirds: Annotated[Sequence[float], (3, 3)]          # exactly three

@@ -141,11 +141,12 @@ def test_a_suite_calls_its_baseline_by_its_label():
         def words(self, version, baseline):
             return ["scenario", "--set", f"traffic.a.cca={baseline}"]
     arguments = types.SimpleNamespace(seeds="2", version="", engine=None,
-                                      baseline="base=./old.c", cca="./new.c", jobs=None,
-                                      kernel=None, hz=None, kernel_options=[])
+                                      baseline="base=./old.c", cca="./new.c", executor=None,
+                                      cluster="local:2", jobs=None, kernel=None, hz=None, kernel_options=[])
     judged = types.SimpleNamespace(ccas=(), baseline="sack", seeds=5)
     words = suite._words(judged, Part(), "base", arguments)
     assert words[:6] == ["run", "scenario", "--set", "traffic.a.cca=base", "--cca", "base=./old.c,./new.c"]
+    assert words[-2:] == ["--cluster", "local:2"]
 
 
 def test_a_module_called_as_one_of_the_kernel_is_told_from_other_refusals(monkeypatch, tmp_path):

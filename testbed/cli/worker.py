@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from testbed.executors import cluster
+    from testbed.executors.cluster import worker as there
     from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB
     where = cluster.parse_scheduler(arguments.scheduler)
     if importlib.util.find_spec("distributed") is None:
@@ -47,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise EnvironmentProblem(f"{memory_mb} MB of memory are available, {jobs} runs need "
                                  f"{jobs * RUN_MEMORY_MB}; --jobs, please")
     words = [sys.executable, "-s", "-m", "distributed.cli.dask_worker", where, "--nthreads", str(jobs),
-             "--nworkers", "1", "--memory-limit", "0", "--no-dashboard", "--resources",
+             "--nworkers", "1", "--memory-limit", "0", "--no-dashboard", "--preload", there.__name__, "--resources",
              f"{CPU}={jobs} {MEMORY_MB}={memory_mb}"]
     if arguments.scratch:
         words += ["--local-directory", arguments.scratch]

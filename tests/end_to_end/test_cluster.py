@@ -48,7 +48,8 @@ class Place:
                        "TOY_HOLD": str(self.hold), "PYTHONDONTWRITEBYTECODE": "1", **more}
         if home:
             environment.update(HOME=str(self.folder / home), TESTBED_CACHE=str(self.folder / home / "cache"))
-        return subprocess.Popen(command, env=environment, text=True, cwd=self.code, stdout=subprocess.PIPE,
+        # what a script starts with & ignores SIGINT, and so would this
+        return subprocess.Popen(["env", "--default-signal=INT", *command], env=environment, text=True, cwd=self.code, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, start_new_session=True)
 
     def run(self, cluster: str | None, results: str = "results", seeds: int = SEEDS) -> subprocess.Popen[str]:
@@ -106,6 +107,43 @@ def test_killed_clients_and_workers_cost_no_run_and_double_none(place: Place, lo
     assert out.count("finished, ") == SEEDS and "run 4 of 4" in out and "Restarting" not in out, out
     assert place.hashes() == local and len(local) == SEEDS
     assert "4 runs are already there" in said(place.run("local:2"))
+
+
+def workers_below(command: int) -> list[str]:
+    """Processes that Dask has begun for its workers."""
+    found = subprocess.run(["pgrep", "-s", str(command), "-f", "spawn_main"], stdout=subprocess.PIPE, text=True,
+                           check=False)
+    return found.stdout.split()
+
+
+@pytest.mark.parametrize("in_a_run", [False, True])
+def test_an_interrupted_command_says_so_in_one_line(place: Place, in_a_run: bool) -> None:
+    """Whether its workers are beginning or busy: Ctrl-C goes to them, too."""
+    place.hold.touch()
+    place.calls.write_text("")
+    results = f"interrupted-{in_a_run}"
+    command = place.run("local:2", results)
+    with ended(command):
+        if in_a_run:
+            place.begun(2)
+        else:
+            wait_for(lambda: workers_below(command.pid))
+        os.killpg(command.pid, signal.SIGINT)
+        out = said(command, 130)
+    assert "Traceback" not in out and out.endswith(
+        "testbed: interrupted; finished runs are kept, the same command goes on from here\n"), out
+    assert not place.hashes(results)            # nothing half-written either
+
+
+def test_an_interrupted_worker_ends(place: Place) -> None:
+    with scheduler() as (address, _):
+        wait_for_workers(address, 0)
+        worker = place.start("worker", address, "--jobs", "1")
+        with ended(worker):
+            wait_for_workers(address, 1)
+            os.killpg(worker.pid, signal.SIGINT)
+            out = said(worker)
+    assert "Traceback" not in out and "End worker" in out, out
 
 
 def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pathlib.Path) -> None:

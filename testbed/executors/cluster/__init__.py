@@ -16,6 +16,7 @@ import os
 import pathlib
 import queue
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, TypedDict
 
 from testbed.core import ending
@@ -155,7 +157,8 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
             # of the user's own scratch: others cannot look into it, and it goes with the command
             folder = tempfile.mkdtemp(prefix="workers-", dir=scratch)
             count = int(where.partition(":")[2] or jobs_at_a_time or len(os.sched_getaffinity(0)))
-            cluster = stack.enter_context(_local(count, folder))
+            with _interrupts_wait():
+                cluster = stack.enter_context(_local(count, folder))
             client = stack.enter_context(distributed.Client(cluster))
             _wait_for_workers(cluster, client, count)
             stack.enter_context(_replacing_lost_workers(cluster, count))
@@ -233,8 +236,25 @@ def _dask(node: "_Node | None") -> str:
     return str(packages.get("distributed") or "of an unknown version")
 
 
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """What begins in here never sees SIGINT: threads inherit that it is blocked, and so do processes that they begin.
+
+    Ctrl-C goes to all processes of a terminal. Workers would end in tracebacks; their cluster ends them anyway.
+    """
+    resource_tracker.ensure_running()       # now: as the first process begins, it would unblock the signal again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _local(count: int, folder: str) -> "distributed.LocalCluster":
-    """Workers in processes of their own. What they say to each other is encrypted: nobody else here can join in."""
+    """A cluster for `count` workers in processes of their own, which begin when it is scaled.
+
+    What they say to each other is encrypted: nobody else here can join in.
+    """
     import distributed
     each_mb = available_memory_mb() // count
     if each_mb < RUN_MEMORY_MB:
@@ -245,7 +265,7 @@ def _local(count: int, folder: str) -> "distributed.LocalCluster":
     except ImportError:
         raise EnvironmentProblem(MISSING) from None
     return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, security=security, host="127.0.0.1",
+        n_workers=0, threads_per_worker=1, processes=True, security=security, host="127.0.0.1",
         dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL, local_directory=folder,
         memory_limit=0, resources={CPU: 1, MEMORY_MB: each_mb})
 

@@ -83,6 +83,7 @@ def serve(control_fd: int, engine: str) -> None:
     """The nursery itself: fork a process for each pair of socket and log that comes, until nobody wants more."""
     for number in (signal.SIGINT, signal.SIGHUP):           # of a terminal: the worker's business
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])     # runs find it as they do without a worker
     control = socket.socket(fileno=control_fd)
     _warm_up(engine)
     listening = select.poll()

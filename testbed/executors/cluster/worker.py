@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -30,6 +31,14 @@ from testbed.runs.store import RUNS, Store
 _PROGRESS_EVERY_S = 1.0
 _lock = threading.Lock()
 _nurseries: dict[str, Nursery] = {}             # one for each command whose runs are carried out here
+
+
+def dask_setup(_worker: object) -> None:
+    """Called by Dask in a worker of `testbed worker`, before it has work.
+
+    Ctrl-C goes to all processes of a terminal. The worker would end in a traceback; the process above it ends it anyway.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _blobs() -> Blobs:

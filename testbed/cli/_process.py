@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR
 from testbed.core import ending
-from testbed.core.errors import EnvironmentProblem, TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, NoWorkers, TestbedError, UsageError
 from testbed.core.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
@@ -89,7 +89,8 @@ def _interrupted(interrupt: KeyboardInterrupt, resumes: bool) -> int:
 
 
 def contained(command: Callable[[], int]) -> tuple[int, str]:
-    """(exit code, '' or the error) of one of several commands, which the others survive; the error is printed."""
+    """(exit code, '' or the error) of one of several commands, which the others survive; the error is printed.
+    NoWorkers passes."""
     code, message = explained(command)
     if message:
         print_error(message)
@@ -100,7 +101,7 @@ def explained(command: Callable[[], int]) -> tuple[int, str]:
     """The same, and nothing is printed."""
     try:
         return command(), ""
-    except BrokenPipeError:
+    except (BrokenPipeError, NoWorkers):
         raise
     except Exception as problem:
         ending.if_asked()

@@ -26,6 +26,10 @@ class EnvironmentProblem(TestbedError):
     exit_code = 3
 
 
+class NoWorkers(EnvironmentProblem):
+    """Nothing that could carry out any run: it ends all of several commands, because the others would fail alike."""
+
+
 class RunFailed(TestbedError):
     """A run ended without a usable result; what it left is kept for inspection."""
     exit_code = 4

@@ -49,8 +49,8 @@ class Place:
         if home:
             environment.update(HOME=str(self.folder / home), TESTBED_CACHE=str(self.folder / home / "cache"))
         # what a script starts with & ignores SIGINT, and so would this
-        return subprocess.Popen(["env", "--default-signal=INT", *command], env=environment, text=True, cwd=self.code, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, start_new_session=True)
+        return subprocess.Popen(["env", "--default-signal=INT", *command], env=environment, text=True, cwd=self.code,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
     def run(self, cluster: str | None, results: str = "results", seeds: int = SEEDS) -> subprocess.Popen[str]:
         return self.start("run", "c", "--engine", "waiting", "--cca", "reno", "--seeds", str(seeds), "--no-report",

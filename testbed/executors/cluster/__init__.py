@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from testbed.core import ending
 from testbed.core.environment import available_memory_mb
-from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.errors import NoWorkers, RunFailed, UsageError
 from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB, Courier, Gone, workers_of
 from testbed.executors.cluster.payload_files import PayloadFiles
 from testbed.runs.engine import EngineBase
@@ -146,11 +146,11 @@ def _heard(numbers: dict[str, int], shown: _Shown, event: object) -> None:
 
 @contextlib.contextmanager
 def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) -> Iterator["distributed.Client"]:
-    """A client of the cluster. EnvironmentProblem if there is none, or it has no workers for us."""
+    """A client of the cluster. NoWorkers if there is none, or it has no workers for us."""
     try:
         import distributed
     except ImportError:
-        raise EnvironmentProblem(MISSING) from None
+        raise NoWorkers(MISSING) from None
     _quiet()
     with contextlib.ExitStack() as stack:
         if where.startswith("local"):
@@ -169,9 +169,9 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
                     client = stack.enter_context(distributed.Client(where, timeout=_CONNECT_S, name="testbed"))
             except (OSError, TimeoutError, ValueError, TypeError) as problem:
                 reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-                raise EnvironmentProblem(f"--cluster {where}: no scheduler answers: {reason[:200]}") from None
+                raise NoWorkers(f"--cluster {where}: no scheduler answers: {reason[:200]}") from None
             if differ := other_versions(client.get_versions()):
-                raise EnvironmentProblem(f"--cluster {where}: {differ}")
+                raise NoWorkers(f"--cluster {where}: {differ}")
         _check(where, client)
         if "dashboard" in client.scheduler_info().get("services", {}):
             print(f"dashboard: {_dashboard(client)}", file=sys.stderr)
@@ -258,12 +258,12 @@ def _local(count: int, folder: str) -> "distributed.LocalCluster":
     import distributed
     each_mb = available_memory_mb() // count
     if each_mb < RUN_MEMORY_MB:
-        raise EnvironmentProblem(f"--cluster local:{count}: {each_mb} MB of memory for each worker, a run needs "
-                                 f"{RUN_MEMORY_MB}; fewer workers, please")
+        raise NoWorkers(f"--cluster local:{count}: {each_mb} MB of memory for each worker, a run needs "
+                        f"{RUN_MEMORY_MB}; fewer workers, please")
     try:
         security = distributed.Security.temporary()
     except ImportError:
-        raise EnvironmentProblem(MISSING) from None
+        raise NoWorkers(MISSING) from None
     return distributed.LocalCluster(
         n_workers=0, threads_per_worker=1, processes=True, security=security, host="127.0.0.1",
         dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL, local_directory=folder,
@@ -284,12 +284,12 @@ def _dashboard(client: "distributed.Client") -> str:
 
 
 def _check(where: str, client: "distributed.Client") -> None:
-    """EnvironmentProblem unless some worker has room for a run."""
+    """NoWorkers unless some worker has room for a run."""
     workers = workers_of(client)
     room = [worker for worker in workers.values()
             if worker["resources"].get(CPU, 0) >= 1 and worker["resources"].get(MEMORY_MB, 0) >= RUN_MEMORY_MB]
     if not room:
-        raise EnvironmentProblem(
+        raise NoWorkers(
             f"--cluster {where}: " + (f"none of its {len(workers)} workers offers {CPU} and {RUN_MEMORY_MB} of "
                                       f"{MEMORY_MB}" if workers else "it has no workers")
             + f"; start some with `bin/testbed worker {where}`")

@@ -36,7 +36,7 @@ _nurseries: dict[str, Nursery] = {}             # one for each command whose run
 def dask_setup(_worker: object) -> None:
     """Called by Dask in a worker of `testbed worker`, before it has work.
 
-    Ctrl-C goes to all processes of a terminal. The worker would end in a traceback; the process above it ends it anyway.
+    Ctrl-C goes to all processes of a terminal. The worker would end in a traceback; the process above it ends it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -13,7 +13,7 @@ import pytest
 
 from testbed import cli
 from testbed.cli import _process
-from testbed.core.errors import UsageError
+from testbed.core.errors import NoWorkers, UsageError
 
 _PROGRAM = pathlib.Path(__file__).resolve().parents[3] / "bin/testbed"
 
@@ -96,6 +96,19 @@ def test_a_signal_that_a_part_takes_for_its_own_error():
             pass
         raise TypeError("an integer is required")
     assert _process.guarded(lambda: _process.contained(part)[0], resumes=False) == 143
+
+
+def test_without_workers_no_part_is_tried(capsys):
+    """The others would end alike, each after a while."""
+    tried = []
+
+    def parts() -> int:
+        for number in range(3):
+            tried.append(number)
+            _process.contained(_raises(NoWorkers("no scheduler answers") if number else UsageError("no such thing")))
+        return 0
+    assert _process.guarded(parts, resumes=False) == 3 and tried == [0, 1]
+    assert capsys.readouterr().err == "testbed: no such thing\ntestbed: no scheduler answers\n"
 
 
 def test_a_signal_that_is_ignored_stays_ignored():

@@ -11,6 +11,7 @@ import pytest
 
 import kernel
 from kernel import guest
+from testbed.runs import code_bundle
 
 PROJECT = pathlib.Path(__file__).parents[2]
 _MEMORY_MB = 1024
@@ -35,13 +36,15 @@ class Visit:
 
 @pytest.fixture(scope="session")
 def visit(tmp_path_factory):
-    """visit(script) -> Visit: boot a guest that is a machine of its own, and let its root run tests/host/<script>."""
+    """visit(script) -> Visit: boot a guest that is a machine of its own, and let its root run tests/host/<script>.
+    makes_code: the machine has to make the code that runs inside, too, which takes it ten seconds."""
     built = kernel.ensure(None, print)
 
-    def boot(script):
+    def boot(script, makes_code=False):
         out = tmp_path_factory.mktemp("machine")
         memory = guest.memory_dir(_MEMORY_MB)
-        init = ["tests/host/guest_init.py", script, str(built.source_dir), str(built.build_dir)]
+        init = ["tests/host/guest_init.py", script, str(built.source_dir), str(built.build_dir),
+                "-" if makes_code else str(code_bundle.ensure(print).parent)]
         command = guest.command(built.program, PROJECT, init, out, memory, memory_mb=_MEMORY_MB, confine=False,
                                 virtual_time=False)
         with open(out / "log", "w+b") as log:

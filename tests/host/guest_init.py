@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Process 1 of a guest on the wall clock: a machine whose root runs commands, then switches off.
 
-    guest_init.py SCRIPT.py SOURCE_DIR BUILD_DIR
+    guest_init.py SCRIPT.py SOURCE_DIR BUILD_DIR BUNDLES
 
 SCRIPT.py is in this folder; its main(out_dir) may do what root may. out_dir is the one folder that outlives the guest;
-the other two are those that this kernel was built from and in.
+the other two are those that this kernel was built from and in. BUNDLES is a folder with the code that runs inside; with
+"-" the guest makes it.
 """
 import ctypes
 import importlib
@@ -34,6 +35,9 @@ try:
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8", PYTHONDONTWRITEBYTECODE="1",
                       TESTBED_CACHE="/tmp/cache", TESTBED_RESULTS="/tmp/results")
     os.chdir("/tmp")
+    if sys.argv[4] != "-":
+        os.makedirs("/tmp/cache")
+        os.symlink(sys.argv[4], "/tmp/cache/bundles")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.path[:0] = [_PROJECT, "/usr/lib/python3/dist-packages"]
     script = os.fork()

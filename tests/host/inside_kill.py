@@ -6,7 +6,7 @@ import signal
 from tests.host import inside
 
 RUN = ("/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca", "reno", "--no-report", "--set",
-       "timing.test=60 s")
+       "timing.test=60 s", "--set", "topology.central.right_to_left.rate=40 Mbit/s")
 
 
 def main(out_dir):

@@ -22,7 +22,8 @@ def main(out_dir):
     before = inside.look()
     run = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "libra", "--no-report")
     after = inside.look()
-    process = inside.start_run(SCENARIO, "--engine", "host", "--cca", "libra", "--set", "timing.test=60 s")
+    process = inside.start_run(SCENARIO, "--engine", "host", "--cca", "libra", "--set", "timing.test=60 s",
+                               "--set", "topology.central.right_to_left.rate=40 Mbit/s")
     for pid in inside.session_of(process):
         os.kill(pid, signal.SIGKILL)
     process.wait()

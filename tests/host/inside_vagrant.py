@@ -37,7 +37,8 @@ def main(out_dir):
                          env=environment)
     after = inside.look()
     module = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "vagrant", "--cca", "/tmp/tcp_mine.c",
-                            "--no-report", env={**environment, "TESTBED_RESULTS": "/tmp/results-module"})
+                            "--no-report", "--set", "topology.central.right_to_left.rate=40 Mbit/s", "--set",
+                            "timing.test=1 s", env={**environment, "TESTBED_RESULTS": "/tmp/results-module"})
     flows = [path.read_text() for path in pathlib.Path("/tmp/results-module/runs").glob("*/raw/workload.json")]
     inside.keep(out_dir, run=run, module=module, flows=flows, difference=inside.difference(before, after),
                 left=os.listdir("/var/tmp/tcp-testbed"))

@@ -8,7 +8,7 @@ OF_TIME = {"cpu", "idle_network", "sampling", "littles_law", "sockets"}
 
 @pytest.fixture(scope="module")
 def machine(visit):
-    return visit("inside_run.py")
+    return visit("inside_run.py", makes_code=True)
 
 
 def test_the_doctor_says_ready(machine):

@@ -28,7 +28,9 @@ def complaints(*command: str | pathlib.Path) -> str:
 
 
 @pytest.mark.parametrize("command", [
-    ["flake8"], ["isort", "--check-only", "--quiet", "."], ["mypy", "--no-error-summary"],
+    ["flake8"], ["isort", "--check-only", "--quiet", "."],
+    # before test_contributing.py, by the same worker: that one finds its cache
+    pytest.param(["mypy", "--no-error-summary"], marks=pytest.mark.xdist_group("test_contributing.py")),
 ], ids=lambda command: command[0])
 def test_python(command: list[str]) -> None:
     said = complaints(*command)

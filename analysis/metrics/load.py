@@ -55,7 +55,7 @@ def compute(run: Run) -> list[Metric]:
 
 def _share(run: Run, component: Component) -> float:
     """Which part of the measurement interval the component's load is meant for."""
-    start_us, end_us = component.measured_us or run.interval
+    start_us, end_us = component.measured_us if component.has("measured_us") else run.interval
     inside_us = min(end_us, run.interval.end_us) - max(start_us, run.interval.start_us)
     return max(0.0, inside_us / (run.interval.end_us - run.interval.start_us))
 

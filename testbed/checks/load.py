@@ -60,6 +60,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _offered(component: Component, links: Mapping[str, Link], whose: str) -> Iterator[Finding]:
     targets = component.target_links
+    if not targets:
+        yield Finding("suspect", f"{component.name} offered a load, but no link is named that it was meant for")
+        return
     rate_bps = sum(varying.nominal_bps(links[name]) for name in targets)
     counted_bps = component.counted_bps
     offered = sum(counted_bps[name] for name in targets)
@@ -142,6 +145,9 @@ def _carried(link: Link, loaded: Sequence[Component], flows: Sequence[Flow], que
         return Finding(NOT_APPLICABLE, f"{name} also carries {', '.join(names)}, which take what they can get: "
                                        "carried load not compared")
     offering = [component for component in loaded if component.name in {flow.component for flow in here}]
+    if not offering:
+        return Finding("suspect", f"{name}: {', '.join(sorted(known))} offered it a load, but no flow of that "
+                                  "crosses it: carried load unknown")
     from_us = min(component.measured_us[0] for component in offering)
     to_us = max(component.measured_us[1] for component in offering)
     # each for the part of the time in which it is there

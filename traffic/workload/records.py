@@ -111,14 +111,14 @@ class Component(Record):
     alone: Mapping[str, int] | None = None
     # of a load, that is of Tmix
     target_links: Sequence[str] = ()
-    target_load: float
+    target_load: Annotated[float, (1e-9, 1e18)]
     load_on: str = "sum"
     #: {path: name of its vector file}
     traces: Mapping[str, str] = {}
     scale: float | None = None
     source_factors: Sequence[float] = ()
     connections: int | None = None
-    measured_us: Sequence[Annotated[int, (-2**53, 2**53)]] = ()
+    measured_us: Annotated[Sequence[Annotated[int, (-2**53, 2**53)]], (2, 2)]
     #: {link: bit/s} and {link: those of its thirds}; counted: with other headers than those of layer 2
     offered_bps: Mapping[str, float] = {}
     thirds_bps: Mapping[str, Annotated[Sequence[float], (3, 3)]] = {}

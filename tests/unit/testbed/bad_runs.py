@@ -199,6 +199,11 @@ CHECKS = [
         load_on="each", target_load=0.7), "invalid", r"61.00% of right_to_left by itself, target 70% \(-12.86%\)"),
     Bad("load", "nobody said", lambda files: files["workload.json"]["components"][0].pop("offered_bps"), "suspect",
         "tmix: no record of the load that was offered"),
+    Bad("load", "for no link", put("workload.json", "components/0/target_links", []), "suspect",
+        "tmix offered a load, but no link is named that it was meant for"),
+    Bad("load", "of flows that go elsewhere", lambda files: [flow.update(hops=[], hops_back=[]) for flow in
+                                                             files["workload.json"]["flows"]], "suspect",
+        "right_to_left: tmix offered it a load, but no flow of that crosses it"),
     Bad("load", "not measured", put("workload.json", "components/0/measured_us", [30_000_000, 30_000_000]), "suspect",
         "carried load unknown"),
     Bad("load", "carried less", scaled("queue", "sent_bytes", 0.8), "suspect", "carried 48.00 Mbit/s of 61.00 offered"),

@@ -25,6 +25,16 @@ def test_json_of_another_shape(tmp_path, name, value):
     _judged(tmp_path, files)
 
 
+@pytest.mark.parametrize("key, value, said", [
+    ("target_load", 0, "a number from 1e-09 expected, not 0"), ("measured_us", [], "a list of 2 expected, not ")])
+def test_a_load_that_cannot_be(tmp_path, key, value, said):
+    files = evidence_files.good_files()
+    files["workload.json"]["components"][0][key] = value
+    reasons = [one["message"] for one in checks.judge(evidence_files.write(tmp_path, files))["reasons"]
+               if one["check"] == "load"]
+    assert len(reasons) == 1 and reasons[0].startswith(f"raw/workload.json: components.0.{key}: {said}")
+
+
 @pytest.mark.parametrize("accounts", [
     5, "x", [None], [{"ends": 7}], [{"ends": [{}]}], [{"ends": [{"flow": 1, "end": "receiver"}]}],
     [{"ends": [{**evidence_files.end(1, "receiver", 5), "wrong_pieces": 1}]}],

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Expectations are judged on means of usable runs; JUnit XML has all of them, and the runs."""
-import argparse
 import json
 import sys
 from xml.etree import ElementTree
@@ -18,6 +17,7 @@ from testbed.core import units
 from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
 from testbed.core.expectations import parse
 from tests.unit.analysis import fixture
+from tests.unit.arguments import parsed
 
 #: of fixture.Shape, whose links carry 60 and 12 Mbit/s
 EXPECTED = ["throughput_mean:right_to_left == 60", "throughput_mean > 61", "utilisation:nowhere > 0.5",
@@ -84,7 +84,7 @@ def test_a_percentile_that_was_not_reached_is_long(path):
 
 def test_the_command_tells_and_fails(path, tmp_path, capsys):
     junit = tmp_path / "cases.xml"
-    judged = _expectations.judge(argparse.Namespace(junit=junit), [path])
+    judged = _expectations.judge(parsed("run", "demo", "--junit", junit), [path])
     assert judged.unwritten == "" and judged.wrong == "of 10 expectations, 1 not met, 6 cannot be judged"
     assert "expected of reno: throughput_mean > 61 Mbit/s: not met: 60 Mbit/s" in capsys.readouterr().out
     with pytest.raises(ExpectationFailed) as caught:
@@ -101,34 +101,34 @@ def test_the_command_tells_and_fails(path, tmp_path, capsys):
 
 def test_without_expectations_nothing_is_wrong(tmp_path, capsys):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
-    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == _expectations.Judged("", "") \
+    assert _expectations.judge(parsed("run", "demo"), [path]) == _expectations.Judged("", "") \
         and capsys.readouterr().out == ""
     _expectations.fail(_expectations.Judged("", ""))
     path = expecting(path, "throughput_mean > 50 Mbit/s")
-    assert _expectations.judge(argparse.Namespace(junit=None), [path]).wrong == ""
+    assert _expectations.judge(parsed("run", "demo"), [path]).wrong == ""
 
 
 def test_without_expectations_nothing_is_loaded_to_judge_them(tmp_path, monkeypatch):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "analysis.read.expectations", None)       # to import it would fail
-        assert _expectations.judge(argparse.Namespace(junit=None), [path]) == _expectations.Judged("", "")
+        assert _expectations.judge(parsed("run", "demo"), [path]) == _expectations.Judged("", "")
     (path / "experiment.json").write_text("[")
     with pytest.raises(TestbedError, match="experiment.json"):
-        _expectations.judge(argparse.Namespace(junit=None), [path])
+        _expectations.judge(parsed("run", "demo"), [path])
 
 
 def test_files_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
-    _expectations.check(argparse.Namespace(junit=tmp_path / "new.xml"))
+    _expectations.check(parsed("run", "demo", "--junit", tmp_path / "new.xml"))
     for junit, said in ((tmp_path, "a file expected"), (tmp_path / "none/x.xml", "no such folder")):
         with pytest.raises(UsageError, match=said):
-            _expectations.check(argparse.Namespace(junit=junit))
+            _expectations.check(parsed("run", "demo", "--junit", junit))
 
 
 def test_a_file_that_cannot_be_written_in_the_end_hides_nothing(path, tmp_path, capsys):
     junit = tmp_path / "cases.xml"
     junit.mkdir()                               # since it was looked at
-    judged = _expectations.judge(argparse.Namespace(junit=junit), [path])
+    judged = _expectations.judge(parsed("run", "demo", "--junit", junit), [path])
     said = f"--junit {junit}: cannot be written: Is a directory"
     assert judged.unwritten == said and said in capsys.readouterr().err
     with pytest.raises(ExpectationFailed, match="1 not met"):

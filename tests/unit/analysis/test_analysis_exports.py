@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed export`: what is written of which runs, and what is said of others. Real captures: tests/kernel."""
-import argparse
 import gzip
 import json
 import os
@@ -14,6 +13,7 @@ from analysis import exports
 from testbed import PROJECT_DIR, cli
 from testbed.cli import export as command
 from tests.unit.analysis import fixture
+from tests.unit.arguments import parsed
 
 PAGE = (PROJECT_DIR / "docs/howto/exports.md").read_text()
 
@@ -127,7 +127,7 @@ def test_who_reads_the_names_may_have_enough_of_them(results, monkeypatch):
         raise BrokenPipeError(32, "Broken pipe")
     fixture.write_experiment(results / "demo", ccas=["reno"], seeds=[1])
     monkeypatch.setattr("builtins.print", closed)
-    words = argparse.Namespace(what="demo", format="flent", output=results / "out")
+    words = parsed("export", "demo", "--format", "flent", "--output", results / "out")
     with pytest.raises(BrokenPipeError):
         command.main(words)
     assert os.listdir(results / "out") == ["demo-reno-seed1.flent.gz"]

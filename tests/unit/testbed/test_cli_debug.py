@@ -8,6 +8,7 @@ from kernel import Stop
 from testbed.cli import _debug
 from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.runs.run import Outcome
+from tests.unit.arguments import parsed
 
 
 @pytest.mark.parametrize("of_machine, kind", [(True, EnvironmentProblem), (False, RunFailed)])
@@ -15,8 +16,7 @@ def test_a_run_that_fails(tmp_path, monkeypatch, of_machine, kind):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
     monkeypatch.setattr(_debug.run, "execute", lambda *_: Outcome("0" * 16, error="why", of_machine=of_machine))
     asked = types.SimpleNamespace(
-        points=[1], subjects=[1], seeds=[1], arguments=types.SimpleNamespace(slowdown=None, precision=None,
-                                                                             keep_work=False),
+        points=[1], subjects=[1], seeds=[1], arguments=parsed("run", "small"),
         first=types.SimpleNamespace(timing=types.SimpleNamespace(duration_us=5_000_000)),
         plans=lambda levels: [types.SimpleNamespace(id="0" * 16)])
     level = types.SimpleNamespace(engine=types.SimpleNamespace(debug=lambda stop: None))

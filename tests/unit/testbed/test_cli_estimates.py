@@ -10,6 +10,7 @@ from testbed.cli import _estimates, _series
 from testbed.core.errors import TestbedError
 from testbed.core.run_files import RunRecord
 from testbed.core.timing import Timing
+from tests.unit.arguments import parsed
 
 
 class _Terminal(io.StringIO):
@@ -27,8 +28,8 @@ def results(tmp_path, monkeypatch):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
 
 
-def arguments(**changes):
-    return types.SimpleNamespace(**{"jobs": 2, "yes": False, "again": False, **changes})
+def arguments(*more):
+    return parsed("run", "small", "--jobs", 2, *more)
 
 
 def answer(monkeypatch, text):
@@ -67,7 +68,7 @@ def test_yes_and_no_terminal_are_not_asked(monkeypatch, capsys):
     announce(plans(100, 58), arguments())
     assert "100 of 100 runs, about 50:00" in capsys.readouterr().err
     answer(monkeypatch, "")
-    announce(plans(100, 58), arguments(yes=True))
+    announce(plans(100, 58), arguments("--yes"))
     assert _series.parsed(["run", "access-link"]).yes      # nor is a part of a suite
 
 
@@ -76,5 +77,5 @@ def test_runs_that_are_there_say_how_fast_the_others_go(monkeypatch, capsys):
     monkeypatch.setattr(_estimates.Store, "finished", lambda self, run_id: done.get(run_id))
     announce(plans(4, 58), arguments())
     assert capsys.readouterr().err == "2 of 4 runs, about 5.8 s\n"
-    announce(plans(4, 58), arguments(again=True))
+    announce(plans(4, 58), arguments("--again"))
     assert "4 of 4 runs" in capsys.readouterr().err

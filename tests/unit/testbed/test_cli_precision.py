@@ -9,6 +9,7 @@ from analysis.stats import precision
 from analysis.stats.precision import Reached
 from testbed.cli import _precision
 from testbed.core.errors import UsageError
+from tests.unit.arguments import parsed
 
 CUBIC = Row("cubic", (), "cubic")
 
@@ -27,15 +28,14 @@ class Plans(list):
 
 @pytest.fixture
 def refine(monkeypatch, tmp_path):
-    """refine(plans, needed per stage, ...) -> failures, with judge() answering what each stage needs."""
-    def call(plans, needed, **options):
+    """refine(plans, needed per stage) -> failures, with judge() answering what each stage needs."""
+    def call(plans, needed):
         def judge(experiment, target, wanted, ids, of):
             assert ids == {plan.id for plan in plans} and (target, wanted) == (0.05, ["goodput", "drops"])
             return [Reached(CUBIC, f"m{place}", "all", len(plans), 0.1, one) for place, one in enumerate(needed.pop(0))]
         monkeypatch.setattr(precision, "judge", judge)
         monkeypatch.setattr(Experiment, "__init__", lambda self, folder: None)
-        arguments = argparse.Namespace(precision=0.05, precision_of=None,
-                                       precision_metrics="goodput, drops", most_seeds=None, **options)
+        arguments = parsed("run", "small", "--precision", "5%", "--precision-metrics", "goodput, drops")
         return _precision.refine(tmp_path, arguments, plans, plans.more)
     return call
 
@@ -81,12 +81,10 @@ def test_a_failure_ends_it(refine, capsys):
 
 
 @pytest.mark.parametrize("given, says", [
-    ({"precision": None, "most_seeds": 7}, "--most-seeds: says nothing without --precision"),
-    ({"precision": None, "precision_metrics": "goodput"}, "--precision-metrics: says nothing without"),
-    ({"most_seeds": 2}, "--most-seeds 2: 3 seeds are asked for"),
-    ({"precision_metrics": " , ,"}, "--precision-metrics: names of metrics")])
+    (["--most-seeds", 7], "--most-seeds: says nothing without --precision"),
+    (["--precision-metrics", "goodput"], "--precision-metrics: says nothing without"),
+    (["--precision", "5%", "--most-seeds", 2], "--most-seeds 2: 3 seeds are asked for"),
+    (["--precision", "5%", "--precision-metrics", " , ,"], "--precision-metrics: names of metrics")])
 def test_options_that_make_no_sense(given, says):
-    arguments = argparse.Namespace(**{"precision": 0.05, "precision_of": None,
-                                      "most_seeds": None, "precision_metrics": None, **given})
     with pytest.raises(UsageError, match=says):
-        _precision.check(arguments, [1, 2, 3])
+        _precision.check(parsed("run", "small", *given), [1, 2, 3])

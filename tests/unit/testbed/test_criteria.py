@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Criteria of an assessment: their files, what is run of them, and what is wrong with them in one line."""
-import argparse
 
 import pytest
 
@@ -9,6 +8,7 @@ from testbed.cli import _suite_pages
 from testbed.core import metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
+from tests.unit.arguments import parsed
 
 SUITE = """\
 title: Few criteria
@@ -231,8 +231,8 @@ def test_metrics_of_any_sender_are_metrics():
 
 
 def test_the_folder_of_a_page_has_names_and_no_paths():
-    asked = argparse.Namespace(version="quick", cca="./a/tcp_mine.c", against="./refs/tcp_b.c, quic:quinn:cubic",
-                               only=None, baseline=None, engine=None, kernel=None, hz=None, kernel_options=[])
+    asked = parsed("suite", "run", "rfc9743", "--quick", "--cca", "./a/tcp_mine.c", "--against",
+                   "./refs/tcp_b.c, quic:quinn:cubic")
     assert _suite_pages.folder_name(suites.load("rfc9743"), [], asked) == \
         "suite-rfc9743-quick-tcp_mine-against-tcp_b-quic-quinn-cubic"
 

@@ -9,6 +9,7 @@ from testbed.cli import suite
 from testbed.core.errors import RunFailed, UsageError
 from testbed.runs import campaign
 from testbed.scenario import ccas
+from tests.unit.arguments import parsed
 from tests.unit.testbed.module_engine import ModuleEngine, module
 
 SOURCE = '.name = "{}"\n'
@@ -140,9 +141,8 @@ def test_a_suite_calls_its_baseline_by_its_label():
 
         def words(self, version, baseline):
             return ["scenario", "--set", f"traffic.a.cca={baseline}"]
-    arguments = types.SimpleNamespace(seeds="2", version="", engine=None,
-                                      baseline="base=./old.c", cca="./new.c", executor=None,
-                                      cluster="local:2", jobs=None, kernel=None, hz=None, kernel_options=[])
+    arguments = parsed("suite", "run", "mine", "--seeds", 2, "--baseline", "base=./old.c", "--cca", "./new.c", "--cluster",
+                       "local:2")
     judged = types.SimpleNamespace(ccas=(), baseline="sack", seeds=5)
     words = suite._words(judged, Part(), "base", arguments)
     assert words[:6] == ["run", "scenario", "--set", "traffic.a.cca=base", "--cca", "base=./old.c,./new.c"]

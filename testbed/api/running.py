@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import pathlib
@@ -54,10 +53,7 @@ def run(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | It
         asked, levels = command.begin(arguments)
         if len(levels) > 1 and not levels[0].kernel:
             raise UsageError(f"engine {engine}: one engine a call expected")
-        try:
-            done = asked.carry_out(levels, among_others=False)
-        finally:
-            gc.unfreeze()               # the executor froze what is there: in a notebook that would stay for ever
+        done = asked.carry_out(levels, among_others=False)
     _require_all(done)
     return Experiment(done.folder, {*done.ids}, done.subjects)
 

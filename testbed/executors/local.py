@@ -68,6 +68,7 @@ class Executor(ExecutorBase):
                     worker.process.terminate()
                 for worker in active.values():
                     worker.process.join()
+                gc.unfreeze()                   # in a notebook it would stay for ever
 
     def _listen(self, ear: Connection, jobs: Sequence[Job], worker: _Worker, listener: Listener) -> Outcome | None:
         """Take a message of a worker, or notice that it ended without; its Outcome if it has ended."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Many runs at a time, with runs that take no time."""
 import errno
+import gc
 import json
 import os
 import signal
@@ -51,6 +52,7 @@ def test_every_run_once(carry_out):
     assert failures == {} and made == ["cubic-seed1", "cubic-seed2", "reno-seed1", "reno-seed2"]
     assert shown.count("finished, valid") == 4 and "run 4 of 4" in shown
     assert all(carry_out.store.finished(one.id) for one in plans)
+    assert gc.get_freeze_count() == 0           # hypothesis warns of what is frozen
     assert len(index.rows(carry_out.store.results)) == 4
     assert json.loads((carry_out.store.run_dir(plans[0].id) / "environment.json").read_text())["clock"] == "virtual"
 

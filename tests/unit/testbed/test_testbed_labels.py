@@ -141,8 +141,8 @@ def test_a_suite_calls_its_baseline_by_its_label():
 
         def words(self, version, baseline):
             return ["scenario", "--set", f"traffic.a.cca={baseline}"]
-    arguments = parsed("suite", "run", "mine", "--seeds", 2, "--baseline", "base=./old.c", "--cca", "./new.c", "--cluster",
-                       "local:2")
+    arguments = parsed("suite", "run", "mine", "--seeds", 2, "--baseline", "base=./old.c", "--cca", "./new.c",
+                       "--cluster", "local:2")
     judged = types.SimpleNamespace(ccas=(), baseline="sack", seeds=5)
     words = suite._words(judged, Part(), "base", arguments)
     assert words[:6] == ["run", "scenario", "--set", "traffic.a.cca=base", "--cca", "base=./old.c,./new.c"]

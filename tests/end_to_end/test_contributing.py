@@ -96,7 +96,7 @@ def _leaves_what_it_should(run: pathlib.Path) -> str:
 @pytest.mark.parametrize("command", [
     ["flake8", *_PYTHON], ["isort", "--check-only", *_PYTHON],
     # knows the other files from tests/unit/test_style.py
-    ["mypy", "--cache-dir", str(PROJECT / ".mypy_cache")]], ids=lambda command: command[0])
+    ["mypy", "--cache-dir", str(PROJECT / ".mypy_cache"), *_PYTHON]], ids=lambda command: command[0])
 def test_the_examples_have_style(copy: pathlib.Path, command: list[str]) -> None:
     """Nothing that the tools do not also say without the examples, which tests/unit/test_style.py asserts."""
     done = _run(copy, shlex.join(command))

@@ -24,6 +24,7 @@ import numpy as np
 from testbed.core import fields, raw_tables
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
+from testbed.core.quic_sender import QuicSender
 from testbed.core.raw_files import write_table
 from testbed.core.timing import Timing
 from topologies.links.records import Network
@@ -59,32 +60,26 @@ class Section:
     patience_us: int = fields.time(default=10_000_000)
 
     @property
-    def sends_by(self) -> str:
-        """The stack of the sender."""
-        return self.stack.partition(":")[0]
+    def sender(self) -> QuicSender:
+        return QuicSender.of(self.stack)
 
     @property
     def receives_by(self) -> str:
         """The stack of the receiver."""
-        return self.receiver or self.sends_by
-
-    @property
-    def control(self) -> str:
-        """The stack's congestion control."""
-        return self.stack.partition(":")[2]
+        return self.receiver or self.sender.stack
 
 
 def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     found = routes.find(network, section.paths)
     if len(found) > _MOST_FLOWS:
         raise FieldError("paths", f"at most {_MOST_FLOWS} expected")
-    for field, name in (("stack", section.sends_by), ("receiver", section.receives_by)):
+    for field, name in (("stack", section.sender.stack), ("receiver", section.receives_by)):
         try:
             stack = programs.read(name)
         except FieldError as problem:
             raise FieldError(field, str(problem)) from None
-        if field == "stack" and section.control not in stack.ccas:
-            raise FieldError(field, f"{name} has no {section.control}; it has {', '.join(stack.ccas)}")
+        if field == "stack" and section.sender.control not in stack.ccas:
+            raise FieldError(field, f"{name} has no {section.sender.control}; it has {', '.join(stack.ccas)}")
     routes.in_time(component.start_us + (section.start_within_us or 0) - 1, component.stop_us, "start_within")
 
 
@@ -114,7 +109,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     for path in context.work_dir.glob(f"program-{component.name}-*-given-{programs.PROGRAM}"):
         path.chmod(0o755)
     return Prepared(found, {"stack": section.stack, "interval_us": section.interval_us, "keep_qlog": section.keep_qlog,
-                            "rtt_unit": programs.read(section.sends_by).rtt_unit})
+                            "rtt_unit": programs.read(section.sender.stack).rtt_unit})
 
 
 def _name(component: str, flow: int) -> str:
@@ -125,8 +120,8 @@ def _as_programs(section: Section, flow: Flow, context: Context) -> of_programs.
     """The two programs of a flow, as traffic of kind `program` has them."""
     how_long = ["--seconds", "{duration_s}"] if section.bytes_bytes is None else ["--bytes", str(section.bytes_bytes)]
     address = ["--port", "{port}"]
-    sender = _end(section.sends_by, context, keep=(_QLOG,), arguments=[
-        "send", "--address", "{peer_address}", *address, "--cca", section.control, *how_long, "--qlog", _QLOG])
+    sender = _end(section.sender.stack, context, keep=(_QLOG,), arguments=[
+        "send", "--address", "{peer_address}", *address, "--cca", section.sender.control, *how_long, "--qlog", _QLOG])
     receiver = _end(section.receives_by, context, ready="udp", setup=(_CERTIFICATE,), arguments=[
         "receive", "--address", "{address}", *address, "--certificate", "cert.pem", "--key", "key.pem"])
     return of_programs.Section(path=f"{flow.sender}->{flow.receiver}", sender=sender, receiver=receiver,

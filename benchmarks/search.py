@@ -71,19 +71,20 @@ def _words(one: Outcome) -> str:
 
 def _targeted(ready: search.Ready, most: int, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="testbed-bench-") as folder:        # nothing learned from other seeds
-        one = Search(ready.space, ready.goal, ready.bench, pathlib.Path(folder), lambda text: None, ready.at_once)
+        one = Search(ready.space, ready.question.goal, ready.bench, pathlib.Path(folder), lambda text: None,
+                     ready.at_once)
         one.run(seed, most, lambda: False, only_first=True)
-    return _outcome(ready.goal, one.trials.values())
+    return _outcome(ready.question.goal, one.trials.values())
 
 
 def _random(ready: search.Ready, most: int, seed: int) -> Outcome:
     draws, trials = _drawn(ready.space, random.Random(seed)), list[Trial]()
-    while len(trials) < most and not any(one.meets(ready.goal) for one in trials):
+    while len(trials) < most and not any(one.meets(ready.question.goal) for one in trials):
         drawn = list(itertools.islice(draws, min(ready.at_once, most - len(trials))))
         if not drawn:
             break
         trials += ready.bench(drawn)
-    return _outcome(ready.goal, trials)
+    return _outcome(ready.question.goal, trials)
 
 
 def _outcome(goal: Goal, trials: Iterable[Trial]) -> Outcome:

@@ -45,8 +45,13 @@ def run(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | It
 
     UsageError, ScenarioError, EnvironmentProblem or RunFailed say in one line what is wrong; they are TestbedErrors.
     """
-    words = _words_of(scenario, ccas, seeds, quick=quick, set=set, load=load, choose=choose, sweep=sweep, probes=probes,
-                      slowdown=slowdown, precision=precision, engine=engine, jobs=jobs, again=again, **options)
+    if quick not in (False, True, "smoke"):
+        raise UsageError(f"quick={quick!r}: True, False or 'smoke' expected")
+    words = [*_options(yes=True, quick=quick is True, smoke=quick == "smoke", slowdown=slowdown, again=again,
+                       cca=None if ccas is None else ",".join(_list(ccas)), seeds=_seeds(seeds), load=load,
+                       set=_pairs("set", set), choose=_pairs("choose", choose), sweep=_pairs("sweep", sweep),
+                       probe=_list(probes), precision=precision, engine=engine, jobs=jobs),
+             *_of_engines(options), "--", os.fspath(scenario)]
     imports.remember_in(cache_dir)
     with _clear_errors(), _interruptible(), told(progress):
         arguments = _parsed(words)
@@ -71,43 +76,37 @@ def _parsed(words: list[str]) -> Any:
     return parser.parse_args(words)
 
 
-def _words_of(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | Iterable[int] | None = None, *,
-              quick: bool | str = False, set: Mapping[str, Any] | Words = (), choose: Mapping[str, Any] | Words = (),
-              sweep: Mapping[str, Any] | Words = (), probes: Words = (), load: object = None, slowdown: bool = False,
-              precision: str | None = None, engine: str = engines.DEFAULT, jobs: int | None = None, again: bool = False,
-              **options: Any) -> list[str]:
-    """The words of the command line that ask for the same."""
-    if quick not in (False, True, "smoke"):
-        raise UsageError(f"quick={quick!r}: True, False or 'smoke' expected")
-    words = ["--yes"]                   # nobody is asked
-    words += [f"--{'quick' if quick is True else quick}"] if quick else []
-    known = engines.options()
+def _options(**given: Any) -> list[str]:
+    """Options by their names: --NAME for True, --NAME=VALUE for a value or each of a list, none for None and False."""
+    words = []
+    for name, value in given.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not None and value is not False:
+            # one word: a value may begin with a dash
+            words += [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
+    return words
+
+
+def _of_engines(options: Mapping[str, Any]) -> list[str]:
+    """The options of engines, as the command line has them."""
+    known, words = engines.options(), []
     for name, value in options.items():
         if name not in known:
             raise UsageError(f"run() has no argument {name!r}"
                              + guesses.question(name, [*run.__annotations__, *known]))
         if value not in (None, False):
             words += known[name][1].words(_list(value) if known[name][1].repeats else value)
-    words += ["--slowdown"] * slowdown + ["--again"] * again
-    given = {"cca": None if ccas is None else [",".join(_list(ccas))], "seeds": _seeds(seeds),
-             "load": None if load is None else [str(load)], "set": _pairs("set", set),
-             "choose": _pairs("choose", choose), "sweep": _pairs("sweep", sweep), "probe": _list(probes),
-             "precision": precision and [precision], "engine": [engine], "jobs": None if jobs is None else [str(jobs)]}
-    # one word: a value may begin with a dash
-    words += [f"--{name}={value}" for name, values in given.items() for value in values or ()]
-    return [*words, "--", os.fspath(scenario)]
+    return words
 
 
 def _list(value: Words) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _seeds(value: int | Iterable[int] | None) -> list[str] | None:
+def _seeds(value: int | Iterable[int] | None) -> object:
     """As --seeds has it: 5, or which ones."""
-    if value is None:
-        return None
-    return ["".join(f"{one}," for one in value) if isinstance(value, Iterable) and not isinstance(value, str)
-            else str(value)]
+    return "".join(f"{one}," for one in value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def _pairs(name: str, value: Mapping[str, Any] | Words) -> list[str]:

@@ -6,6 +6,7 @@ The stacks' counters (raw/snmp.json) and those of the queues share nothing. The 
 which part of it a queue sent, held and dropped what its counters have.
 """
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +31,20 @@ _UDP_SEGMENTS = 128
 _Came = dict[str, tuple[float, float]]
 
 
+class _ByLinks(NamedTuple):
+    """What links say of the stacks beside them. came: at each reading; programs: nodes with programs of others."""
+    links: Sequence[Link]
+    came: dict[str, _Came]
+    counters: Counters
+    ip_version: int
+    programs: set[str]
+
+
 def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.clock != "virtual":
         yield Finding(NOT_APPLICABLE, "on this clock stacks and queues are not read at one instant")
         return
     record, counters = evidence.snmp, evidence.counters
-    links, version = evidence.network.links, evidence.network.ip_version
     radios = {station.node for cell in evidence.network.cells for station in cell.stations}
     came = {"measure_from": _came_until(evidence, record.measure_from_us)}
     for reading in ("at_end", "drained"):
@@ -43,14 +52,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                          for total in (one.sent_packets + one.dropped_packets + one.queued_packets,)}
     programs = {node for flow in evidence.flows if flow.transport == "program"
                 for node in (flow.sender, flow.receiver)}
+    by_links = _ByLinks(evidence.network.links, came, counters, evidence.network.ip_version, programs)
     wrong = compared = 0
     for node in evidence.network.nodes:
         name, values = node.name, record.nodes.get(node.name)
         if node.role not in ("host", "router") or not values or name in radios:
             continue                            # a switch has no such counters
         for number, reading in enumerate(record.readings):
-            for law, least, most, stack in _laws(node, reading, number, values, links, came, counters, version,
-                                                 name in programs):
+            for law, least, most, stack in _laws(node, values, number, reading, by_links):
                 compared += 1
                 if not least <= stack <= most:
                     wrong += 1
@@ -65,24 +74,24 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 _WHEN = {"measure_from": "when measuring began", "at_end": "at the end", "drained": "when the network had run empty"}
 
 
-def _laws(node: Node, reading: str, number: int, values: NodeCounters, links: Sequence[Link], came: dict[str, _Came],
-          counters: Counters, version: int, programs: bool) -> Iterator[tuple[str, float, float, float]]:
-    """(law, least and most by the links, by the stack) of a node at a reading. A stack counts a large packet as one,
-    also one that a program of somebody else's hands over by UDP segmentation offload."""
-    out = [link.name for link in links if link.from_node == node.name]
-    into = [link for link in links if link.to_node == node.name]
-    if out and not (node.has("gso") and node.gso) and all(name in came.get(reading, {}) for name in out):
-        least, most = (sum(came[reading][name][end] for name in out) for end in (0, 1))
-        counters_of_sent = _SENT[version] if version == 6 or _SEPARATE in values else _SENT[version][:1]
-        stack = sum(values[name][number] for name in counters_of_sent if name in values)
+def _laws(node: Node, values: NodeCounters, number: int, reading: str, by: _ByLinks) \
+        -> Iterator[tuple[str, float, float, float]]:
+    """(law, least and most by the links, by the stack) of a node at a reading, which is the number-th. A stack counts a
+    large packet as one, also one that somebody else's program hands over by UDP segmentation offload."""
+    out = [link.name for link in by.links if link.from_node == node.name]
+    into = [link for link in by.links if link.to_node == node.name]
+    if out and not (node.has("gso") and node.gso) and all(name in by.came.get(reading, {}) for name in out):
+        least, most = (sum(by.came[reading][name][end] for name in out) for end in (0, 1))
+        sent = _SENT[by.ip_version] if by.ip_version == 6 or _SEPARATE in values else _SENT[4][:1]
+        stack = sum(values[name][number] for name in sent if name in values)
         # too large for the next link: kernels differ in whether these count
         refused = sum(values[name][number] for name in _TOO_LARGE if name in values)
-        if programs:
+        if node.name in by.programs:
             least -= (_UDP_SEGMENTS - 1) * sum(values[name][number] for name in _UDP_SENT if name in values)
         yield "sent = queued", max(least, 0), most + refused, stack
-    if into and counters.has(reading) and not any(link.gro for link in into):
-        total = sum(counters.reading(reading)[link.name].wire_delivered_packets for link in into)
-        yield "delivered = received", total, total, values.get(_RECEIVED[version], [0] * (number + 1))[number]
+    if into and by.counters.has(reading) and not any(link.gro for link in into):
+        total = sum(by.counters.reading(reading)[link.name].wire_delivered_packets for link in into)
+        yield "delivered = received", total, total, values.get(_RECEIVED[by.ip_version], [0] * (number + 1))[number]
 
 
 def _came_until(evidence: Evidence, at_us: int) -> _Came:

@@ -45,17 +45,29 @@ class Loader:
                              [*self._arguments.settings, *candidate.options()])
 
 
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """In which networks a subject meets a goal. words: the subject as it was given; reference: who must not meet it
+    there, or whom the goal compares with."""
+    scenario: Scenario
+    goal: Goal
+    words: str
+    subject: ccas.Subject
+    reference: ccas.Subject | None
+    load: Loader
+
+
 class Bench:
     """Carries out candidates and reads the goal's metric. With several seeds, the others follow where the first meets
     the goal, and the value is the one that is furthest from it. A reference follows there, too: if it meets the goal
     with any seed, the effect is shared. If the goal is a share of the reference, both run in each network, and the
     value is that share."""
 
-    def __init__(self, load: Loader, engine: EngineBase, subject: ccas.Subject, reference: ccas.Subject | None,
-                 goal: Goal, seeds: Sequence[int], executor: ExecutorBase, store: Store, again: bool) -> None:
-        self._load, self._engine, self._goal = load, engine, goal
-        self._subject, self._reference = subject, reference
-        self._seeds, self._executor, self._store, self._again = seeds, executor, store, again
+    def __init__(self, question: Question, seeds: Sequence[int], engine: EngineBase, executor: ExecutorBase,
+                 store: Store, again: bool) -> None:
+        self._load, self._goal = question.load, question.goal
+        self._subject, self._reference = question.subject, question.reference
+        self._seeds, self._engine, self._executor, self._store, self._again = seeds, engine, executor, store, again
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Trial]:
         by_seed = self._values(candidates, self._seeds[:1])
@@ -208,12 +220,13 @@ def told(trials: Iterable[Trial], in_vain: int) -> str:
 class Written:
     """A finding as files."""
 
-    def __init__(self, arguments: argparse.Namespace, cca: str, subject: ccas.Subject, goal: Goal,
-                 one: Scenario, load: Loader, usual: Trial, finding: Finding, counted: str) -> None:
-        self._arguments, self._cca, self._subject, self._goal = arguments, cca, subject, goal
-        self._scenario, self._usual, self._finding, self._counted = one, usual, finding, counted
-        self._found = load(finding.trial.candidate)
-        self.name = f"found-{path_word(subject.name)}-{digest([self._found.resolved(), goal.text])[:6]}"
+    def __init__(self, arguments: argparse.Namespace, question: Question, usual: Trial, finding: Finding,
+                 counted: str) -> None:
+        self._arguments, self._cca = arguments, question.words
+        self._scenario, self._subject, self._goal = question.scenario, question.subject, question.goal
+        self._usual, self._finding, self._counted = usual, finding, counted
+        self._found = question.load(finding.trial.candidate)
+        self.name = f"found-{path_word(self._subject.name)}-{digest([self._found.resolved(), self._goal.text])[:6]}"
 
     def write_scenario(self, path: pathlib.Path) -> None:
         """Write the scenario file. RunFailed if it does not decide the same run."""

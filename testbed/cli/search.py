@@ -69,13 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Ready:
-    """All that a search needs. words: the congestion control as it was given; folder: where findings go."""
-    scenario: Scenario
+    """All that a search needs. folder: where findings go."""
+    question: _search.Question
     space: search_space.Space
-    goal: Goal
-    words: str
-    subject: ccas.Subject
-    load: _search.Loader
     bench: _search.Bench
     folder: pathlib.Path
     at_once: int
@@ -110,21 +106,22 @@ def make_ready(arguments: argparse.Namespace) -> Ready:
     store.create()
     executor = executors.choose(arguments.executor, arguments.cluster)(engine, store, arguments.jobs)
     seeds = _search.ROBUST_SEEDS if arguments.robust else (1,)
-    bench = _search.Bench(load, engine, subject, reference, goal, seeds, executor, store, arguments.again)
+    question = _search.Question(one, goal, words, subject, reference, load)
+    bench = _search.Bench(question, seeds, engine, executor, store, arguments.again)
     key = digest([one.resolved(), str(space), goal.text, words, arguments.against, arguments.robust, engine.name,
                   engine.kernel_key()])
     folder = arguments.out or store.results / f"{one.name}-search-{_search.path_word(subject.name)}-{key[:6]}"
     at_once = (arguments.jobs or len(os.sched_getaffinity(0))) if engine.capabilities.parallel else 1
-    return Ready(one, space, goal, words, subject, load, bench, folder, at_once)
+    return Ready(question, space, bench, folder, at_once)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0 with a finding or without."""
     began_s = time.monotonic()
     ready = make_ready(arguments)
-    goal = ready.goal
+    goal = ready.question.goal
     _make(ready.folder)
-    title(f"{ready.scenario.title}: {ready.words}, {goal.text} -> {ready.folder}")
+    title(f"{ready.question.scenario.title}: {ready.question.words}, {goal.text} -> {ready.folder}")
     say("first, the scenario itself")
     usual = ready.bench([search_space.Candidate()])[0]
     _check_usual(usual, goal)
@@ -154,8 +151,7 @@ def _write(arguments: argparse.Namespace, ready: Ready, usual: searching.Trial, 
            finding: searching.Finding) -> tuple[_search.Written, pathlib.Path]:
     """Write a finding's files and tell of it; returns the path of its scenario."""
     told = _search.told(search.trials.values(), search.in_vain)
-    written = _search.Written(arguments, ready.words, ready.subject, ready.goal, ready.scenario, ready.load, usual,
-                              finding, told)
+    written = _search.Written(arguments, ready.question, usual, finding, told)
     path = ready.folder / f"{written.name}.yaml"
     written.write_scenario(path)
     write_text(path.with_suffix(".md"), written.report(path))

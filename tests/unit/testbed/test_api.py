@@ -89,8 +89,22 @@ def test_the_page_names_all_there_is_and_nothing_else():
 
 # -- what is asked for ---------------------------------------------------------------------------
 
-def parsed(**asked):
-    return vars(running._parsed(running._words_of(**asked)))
+@pytest.fixture
+def parsed(monkeypatch):
+    """parsed(arguments of run()) -> those of the command line"""
+    class Enough(Exception):
+        pass
+
+    def call(**asked):
+        def begin(arguments):
+            found.append(vars(arguments))
+            raise Enough
+        found = []
+        monkeypatch.setattr(running.command, "begin", begin)
+        with pytest.raises(Enough):
+            testbed.run(**asked)
+        return found[0]
+    return call
 
 
 @pytest.mark.parametrize("asked, words", [
@@ -111,7 +125,7 @@ def parsed(**asked):
      ["--engine", "ns3", "--jobs", "2", "--slowdown", "--precision", "5%", "--kernel", "6.12", "--hz", "1000",
       "--kernel-option", "ipv6", "--kernel-option", "mptcp"]),
 ])
-def test_it_asks_for_what_the_command_line_does(asked, words):
+def test_it_asks_for_what_the_command_line_does(parsed, asked, words):
     assert parsed(**asked) == vars(_series.parsed(["run", asked["scenario"], *words]))
 
 

@@ -22,7 +22,7 @@ class Bench(_search.Bench):
 
     def __init__(self, outcomes, seeds=(1,), reference="reno", goal=GOAL):
         subjects = [types.SimpleNamespace(name=name) if name else None for name in ("mine", reference)]
-        super().__init__(None, None, *subjects, goal, seeds, None, None, False)
+        super().__init__(_search.Question(None, goal, "", *subjects, None), seeds, None, None, None, False)
         self.outcomes, self.ran = outcomes, []
 
     def _plans(self, candidate, subject, seeds):

@@ -34,7 +34,8 @@ def ready(value, verdict="valid", at_once=1, space=SPACE):
     def bench(candidates):
         asked.append(candidates)
         return [Trial(one, verdict, value(one)) for one in candidates]
-    return types.SimpleNamespace(space=space, goal=GOAL, bench=bench, at_once=at_once, asked=asked)
+    question = types.SimpleNamespace(goal=GOAL)
+    return types.SimpleNamespace(space=space, question=question, bench=bench, at_once=at_once, asked=asked)
 
 
 def test_a_random_search_draws_the_whole_space_and_nothing_twice():

@@ -133,7 +133,12 @@ class Assessed:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """Test by test, point by point, reference by reference."""
+        """Those of `alone`; after `correct`, corrected."""
+        return self.alone
+
+    @cached_property
+    def alone(self) -> list[Finding]:
+        """Test by test, point by point, reference by reference; each on its own."""
         if self._opened is None or isinstance(self._opened, AnalysisError):
             return []
         return [finding for test in self.about.tests for finding in self._of(test, self._opened)]
@@ -187,6 +192,13 @@ class Assessed:
             return UNKNOWN if self.about.not_run else NOTHING
         words = [one.word for one in self.findings] + [NOTHING] * bool(self.problems)
         return max(words, key=_BADNESS.index)
+
+    @property
+    def more_seeds(self) -> Finding | None:
+        """The finding for which more seeds are most needed, where the verdict on the criterion is that. Not those of
+        which most runs are one run though their seeds differ, or cannot be used: more seeds would not help."""
+        short = [one for one in self.decisive if one.word == SEEDS and 2 * len(one.seeds) > one.asked]
+        return max(short, key=lambda one: one.needed or MOST_SEEDS) if short else None
 
     @property
     def decisive(self) -> list[Finding]:
@@ -385,17 +397,22 @@ def _needed(n: int, half: float, distance: float, confidence: float = CONFIDENCE
     return None
 
 
-def correct(found: Sequence[Assessed]) -> int:
-    """Holm's correction of "does not meet" over all findings of a page. Returns over how many."""
-    family = [finding for one in found for finding in one.findings]
+def correct(found: Sequence[Assessed], looks: int = 1) -> int:
+    """Holm's correction of "does not meet" over all findings of a page. Returns over how many.
+
+    looks: how often findings are judged at most, as seeds are added while a verdict needs some. p is multiplied by it
+    (Bonferroni).
+    """
+    family = [finding for one in found for finding in one.alone]
     size = sum(finding.p is not None for finding in family)
     adjusted = dict(zip(map(id, family), stats.holm([finding.p for finding in family])))
     for one in found:
-        one.findings = [_corrected(finding, adjusted[id(finding)], size) for finding in one.findings]
+        one.findings = [_corrected(finding, adjusted[id(finding)], size, looks) for finding in one.alone]
     return size
 
 
-def _corrected(finding: Finding, p_holm: float | None, size: int) -> Finding:
+def _corrected(finding: Finding, p_holm: float | None, size: int, looks: int) -> Finding:
+    p_holm = None if p_holm is None else min(1.0, looks * p_holm)
     finding = finding._replace(p_holm=p_holm)
     if finding.word != FAILS or p_holm is None or p_holm <= 1 - CONFIDENCE:
         return finding
@@ -403,9 +420,10 @@ def _corrected(finding: Finding, p_holm: float | None, size: int) -> Finding:
     scale = _Scale.of(finding.test, finding.values)
     mean, fails = scale.to(finding.found.mean), scale.to(finding.test.threshold.fails)
     half = max(abs(mean - scale.to(end)) for end in (finding.found.low, finding.found.high) if end is not None)
-    needed = _needed(len(finding.seeds), half, abs(mean - fails), 1 - (1 - CONFIDENCE) / size)
+    needed = _needed(len(finding.seeds), half, abs(mean - fails), 1 - (1 - CONFIDENCE) / (size * looks))
+    family = f"{size} findings{f', each judged up to {looks} times' * (looks > 1)}"
     return finding._replace(word=SEEDS, needed=needed, why="; ".join(filter(None, [
-        finding.why, f"beyond the threshold alone, but not as one of {size} findings"])))
+        finding.why, f"beyond the threshold alone, but not as one of {family}"])))
 
 
 def sentences(found: Sequence[Assessed]) -> list[str]:

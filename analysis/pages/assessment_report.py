@@ -59,24 +59,24 @@ class Section(NamedTuple):
     figure: str
 
 
-def write(found: Sequence[Assessed], folder: Path, head: Head, hashes: Mapping[str, str]) -> Path:
+def write(found: Sequence[Assessed], folder: Path, head: Head, hashes: Mapping[str, str], looks: int = 1) -> Path:
     """Write folder/index.html, assessment.md, tables/findings.csv and figures/; returns the path of the page. The
-    findings are corrected for their number.
+    findings are corrected for their number, and for that of looks at them.
 
     AnalysisError when the folder is there and is not one of these, EnvironmentProblem when it cannot be written.
     """
-    family = assessment.correct(found)
+    family = assessment.correct(found, looks)
     facts = provenance(found, hashes)
     with page_folder(folder, _FILES, "assessment") as building:
         _table(found).to_csv(building / "tables/findings.csv", index=False, float_format="%.10g")
         sections = [_section(one, building / "figures") for one in found]
         _runs(found).to_csv(building / "tables/runs.csv", index=False)
-        (building / "assessment.md").write_text(markdown(found, head, facts, family), encoding="utf-8",
+        (building / "assessment.md").write_text(markdown(found, head, facts, family, looks), encoding="utf-8",
                                                 errors="replace")
         (building / "index.html").write_text(str(templates().get_template("assessment.html.j2").render(
             title=head.title, description=head.description, candidate=_candidate(found), counts=_counts(found),
             heads=HEADS, sections=sections, command=shlex.join(head.command), short=head.short, glossary=GLOSSARY,
-            facts=facts, family=family)), encoding="utf-8", errors="replace")
+            facts=facts, family=family, looks=looks)), encoding="utf-8", errors="replace")
     return folder / "index.html"
 
 
@@ -216,10 +216,12 @@ def _table(found: Sequence[Assessed]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def markdown(found: Sequence[Assessed], head: Head, facts: Sequence[tuple[str, str]], family: int) -> str:
+def markdown(found: Sequence[Assessed], head: Head, facts: Sequence[tuple[str, str]], family: int,
+             looks: int = 1) -> str:
     """The same as Markdown: a line for each criterion, then each with its findings."""
     lines = [f"# {plain(head.title)}: {plain(_candidate(found))}", "", f"**{_counts(found)}**", "",
-             f"Holm's correction of \"does not meet\" is over the findings of the page: {family}.", "",
+             f"Holm's correction of \"does not meet\" is over the findings of the page: {family}"
+             + (f", times {looks} looks" if looks > 1 else "") + ".", "",
              "| section | criterion | the RFC says | verdict | because |", "|---|---|---|---|---|"]
     lines += [f"| {one.about.section} | {plain(one.about.title)} | {one.about.level} | {one.word} | "
               f"{plain(_why(one))} |" for one in found]

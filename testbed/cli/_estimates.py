@@ -16,8 +16,8 @@ from testbed.runs.store import Store, results_dir
 
 #: a sweep that takes longer is confirmed first
 _ASK_FROM_S = 600
-#: wall seconds of a run before its traffic begins
-START_S = 2.0
+#: wall seconds of a run of two hosts before its traffic begins, and after it ends
+START_S = 1.0
 
 
 class Left(NamedTuple):

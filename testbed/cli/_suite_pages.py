@@ -16,6 +16,7 @@ from testbed.runs.plan import Plan
 from testbed.scenario import ccas, criteria, published, suite_parts, suites
 
 if TYPE_CHECKING:
+    from analysis.compare.assessment import Assessed
     from analysis.pages import Head
     from analysis.read.parts import Runs
 
@@ -25,16 +26,18 @@ _LONGEST_NAME = 120
 @dataclasses.dataclass(frozen=True)
 class Ran:
     """What came of a suite. chosen: the parts that were asked for; by their names: plans, done, and in problems why
-    there are no results. subjects: the baseline and those under test. command: as it can be typed again."""
+    there are no results. subjects: the baseline and those under test. command: as it can be typed again.
+    looks: how often criteria are judged at most, as seeds are added."""
     suite: suites.Suite
     chosen: Sequence[suite_parts.Part]
     plans: Mapping[str, Sequence[Plan]]
     subjects: Sequence[str]
-    done: Mapping[str, Done]
-    problems: Mapping[str, str]
+    done: dict[str, Done]
+    problems: dict[str, str]
     results: pathlib.Path
     arguments: argparse.Namespace
     command: Sequence[str]
+    looks: int = 1
 
     @property
     def is_short(self) -> bool:
@@ -126,6 +129,16 @@ def _assessed(ran: Ran) -> None:
     """The page that says which criteria a candidate meets."""
     from analysis.compare import assessment
     from analysis.pages import assessment_report
+    found = assessments(ran)
+    page = assessment_report.write(found, ran.folder, ran.head, suites.hashes(ran.suite, ran.chosen), ran.looks)
+    for line in assessment.sentences(found):
+        print(line)
+    print(f"assessment: {page}")
+
+
+def assessments(ran: Ran) -> list[Assessed]:
+    """Each criterion with its runs."""
+    from analysis.compare.assessment import Assessed
     candidate, = ccas.parse(ran.arguments.cca)
     references = [one.name for other in ran.suite.against for one in ccas.parse(other)]
     # modules say their names when they are built: of those that ran alone, in the order in which they were asked for
@@ -138,12 +151,8 @@ def _assessed(ran: Ran) -> None:
     name = built.get(candidate.name, next((one.subjects[0] for one in ran.done.values() if one.subjects),
                                           candidate.name))
     references = [built.get(one, one) for one in references]
-    found = [assessment.Assessed(part.about(), name, references, ran.runs(part.name))
-             for part in ran.chosen if isinstance(part, criteria.Criterion)]
-    page = assessment_report.write(found, ran.folder, ran.head, suites.hashes(ran.suite, ran.chosen))
-    for line in assessment.sentences(found):
-        print(line)
-    print(f"assessment: {page}")
+    return [Assessed(part.about(), name, references, ran.runs(part.name))
+            for part in ran.chosen if isinstance(part, criteria.Criterion)]
 
 
 def folder_name(suite: suites.Suite, subjects: Sequence[str], arguments: argparse.Namespace) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from testbed.cli import _runs, _shared, suite
+from testbed.cli import _more_seeds, _runs, _shared, suite
 from testbed.cli._parser import Parser
 from testbed.core import guesses
 from testbed.core.errors import UsageError
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--criteria", metavar="SUITE", default=SUITE,
                         help="another suite of criteria, such as a copy with other thresholds (default: %(default)s)")
     _runs.add_seed_arguments(parser, " (default: 15; with --quick 5)")
+    suite.add_most_seeds_argument(parser)
     parser.add_argument("--yes", action="store_true", help="begin a long assessment without asking")
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
     _runs.add_executor_arguments(parser)
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0, whatever the verdicts; 4 if something could not be run."""
     found = suites.load(arguments.criteria)
+    most = _more_seeds.limit(found, argparse.Namespace(**vars(arguments), version=arguments.quick))
     if not found.criteria:
         raise UsageError(f"--criteria {arguments.criteria}: it has no criteria; a suite such as {SUITE} expected")
     if not arguments.candidate and not arguments.list:
@@ -58,19 +60,22 @@ def main(arguments: argparse.Namespace) -> int:
     words += ["--yes"] if arguments.yes and not arguments.list else []
     words += ["--quick"] if arguments.quick else []
     for option, value in (("--cca", arguments.candidate), ("--against", arguments.against),
-                          ("--seeds", arguments.seeds),
+                          ("--seeds", arguments.seeds), ("--most-seeds", arguments.most_seeds),
                           ("--only", ",".join(_names(found, arguments.only)) if arguments.only else None)):
         words += [option, str(value)] if value else []
     parser = Parser(prog="testbed assess")
     suite.add_arguments(parser)
     words += _shared.engine_words(arguments, _shared.KERNEL_OPTIONS) + _runs.executor_words(arguments)
     if arguments.list:
-        return _list(found, parser.parse_args(["list", *words[1:]]))
+        return _list(found, parser.parse_args(["list", *words[1:]]), most)
     return suite.main(parser.parse_args(words), _typed(arguments))
 
 
-def _list(found: suites.Suite, asked: argparse.Namespace) -> int:
-    """A line for each criterion: the name of its file, its title, and what it costs."""
+def _list(found: suites.Suite, asked: argparse.Namespace, most: int) -> int:
+    """A line for each criterion: the name of its file, its title, and what it costs.
+
+    most: how many seeds it may have in the end.
+    """
     candidate = asked.cca is not None
     asked.cca = asked.cca or STAND_IN
     costs = suite.costs(asked)
@@ -87,14 +92,16 @@ def _list(found: suites.Suite, asked: argparse.Namespace) -> int:
     left = f", of which {sum(one.left.missing for one in costs)} are left" if candidate else ""
     folder = found.file.path.parent / found.criteria if found.file else found.criteria
     print(f"all: {sum(one.runs for one in costs)} runs, about {show_duration(total_s)}{left}; files in {folder}")
+    if most:
+        print(f"where a verdict needs more seeds, some are added, up to {most}")
     return 0
 
 
 def _typed(arguments: argparse.Namespace) -> list[str]:
     """The command, as it can be typed again."""
     words = ["bin/testbed", "assess", arguments.candidate, *["--quick"] * arguments.quick]
-    for option in ("only", "against", "criteria", "seeds"):
-        value = getattr(arguments, option)
+    for option in ("only", "against", "criteria", "seeds", "most-seeds"):
+        value = getattr(arguments, option.replace("-", "_"))
         words += [f"--{option}", str(value)] if value and (option, value) != ("criteria", SUITE) else []
     return words + _shared.engine_words(arguments, _shared.KERNEL_OPTIONS)
 

@@ -28,14 +28,14 @@ import functools
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kernel.source import DEFAULT_VERSION, NEWEST
 from testbed import engines, executors
-from testbed.cli import (_cases, _estimates, _kernels, _overview, _process, _runs, _series, _shared, _suite_pages,
-                         list as listing, run)
-from testbed.cli._experiment import Asked, Done
+from testbed.cli import (_cases, _estimates, _kernels, _more_seeds, _overview, _process, _runs, _series, _shared,
+                         _suite_pages, list as listing, run)
+from testbed.cli._experiment import Asked
 from testbed.core import guesses, progress
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
@@ -93,6 +93,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cca", metavar="A,B", help="congestion controls under test, as for `testbed run` (default: "
                         "the suite's, or each scenario's)")
     _runs.add_seed_arguments(parser, " (default: the suite's, or each scenario's)")
+    add_most_seeds_argument(parser)
     parser.add_argument("--only", metavar="A,B", help="only these parts")
     parser.add_argument("--baseline", metavar="NAME", help="compare with this congestion control, not the suite's")
     parser.add_argument("--against", metavar="A,B", help="assess against these congestion controls, not the suite's")
@@ -103,6 +104,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     _runs.add_executor_arguments(parser)
 
 
+def add_most_seeds_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--most-seeds", type=_shared.positive, metavar="N",
+                        help="where a verdict needs more seeds, add as many again as at first, up to N of a criterion "
+                        "(default: the suite's, without --quick and --seeds)")
+
+
 def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
     """Exit code 0; 4 if a part could not be run to its end, 6 if results of some are only not as expected.
 
@@ -111,6 +118,7 @@ def main(arguments: argparse.Namespace, command: Sequence[str] = ()) -> int:
         listing.show("suites")
         return 0
     suite = suites.load(arguments.suite)
+    _more_seeds.limit(suite, arguments)                         # before anything runs
     executors.choose(arguments.executor, arguments.cluster)     # before anything runs
     if suite.cases:
         if arguments.executor or arguments.cluster:
@@ -203,33 +211,48 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
     found = _estimates.total(_lefts(steps, arguments.jobs))
     progress.step(_estimates.say(found))
     _estimates.confirm(found, arguments.yes)
-    done: dict[str, Done] = {}
-    problems = {step.part.name: step.problem for step in steps if step.problem}
-    codes = dict.fromkeys(problems, UsageError.exit_code)
+    store = Store(results_dir())
+    store.create()
+    first = {step.part.name: len({plan.seed for plan in step.plans}) for step in steps if step.plans}
+    most = _more_seeds.limit(suite, arguments)
+    ran = _suite_pages.Ran(suite, chosen, {step.part.name: step.plans for step in steps}, subjects, {},
+                           {step.part.name: step.problem for step in steps if step.problem}, store.results, arguments,
+                           command, _more_seeds.looks(first.values(), most))
+    codes = dict.fromkeys(ran.problems, UsageError.exit_code)
+    _carry_out(steps, ran, codes)
+
+    def carry_out(counts: Mapping[str, int]) -> None:
+        with_seeds = {name: argparse.Namespace(**{**vars(arguments), "seeds": f"{count}"})
+                      for name, count in counts.items()}
+        _carry_out([_step(suite, part, subjects[:1], with_seeds[part.name])
+                    for part in chosen if part.name in counts], ran, codes)
+    if most:
+        _more_seeds.until_decided(first, most, ran.looks, lambda: _suite_pages.assessments(ran), carry_out)
+    _suite_pages.write(ran)
+    print(f"all reports: {_overview.build(store.results, ran.problems)}")
+    if ran.problems:
+        raise _series.failure("parts", len(steps), codes)
+    return 0
+
+
+def _carry_out(steps: Sequence[_Step], ran: _suite_pages.Ran, codes: dict[str, int]) -> None:
+    """The runs and the report of each step; ran.done, ran.problems and codes get what came of it."""
     for place, step in enumerate(steps):
         if step.problem:
             continue
         _series.announce(place, len(steps), "part", step.part.name, step.words,
-                         _lefts(steps[place:], arguments.jobs))
+                         _lefts(steps[place:], ran.arguments.jobs))
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
-            if not _suite_pages.has_one(suite):
+            if not _suite_pages.has_one(ran.suite):
                 return run.main(asked)
             levels = _kernels.levels(asked)
-            done[step.part.name] = Asked(asked).carry_out(levels, among_others=False, say_how_long=False)
-            return run.conclude(asked, done[step.part.name])
+            ran.done[step.part.name] = Asked(asked).carry_out(levels, among_others=False, say_how_long=False)
+            return run.conclude(asked, ran.done[step.part.name])
         code, message = _process.contained(carry_out)
         if code:
-            problems[step.part.name], codes[step.part.name] = message, code
-    store = Store(results_dir())
-    store.create()
-    _suite_pages.write(_suite_pages.Ran(suite, chosen, {step.part.name: step.plans for step in steps}, subjects, done,
-                                        problems, store.results, arguments, command))
-    print(f"all reports: {_overview.build(store.results, problems)}")
-    if problems:
-        raise _series.failure("parts", len(steps), codes)
-    return 0
+            ran.problems[step.part.name], codes[step.part.name] = message, code
 
 
 def _with_switches(part: suite_parts.Part, arguments: argparse.Namespace) -> list[suite_parts.Part]:
@@ -505,9 +528,9 @@ def _check_candidate(arguments: argparse.Namespace) -> None:
 def _command(arguments: argparse.Namespace) -> list[str]:
     """As it can be typed again."""
     words = ["bin/testbed", "suite", "run", arguments.suite]
-    for name in ("cca", "baseline", "against", "seeds", "only"):
+    for name in ("cca", "baseline", "against", "seeds", "most_seeds", "only"):
         if getattr(arguments, name):
-            words += [f"--{name}", str(getattr(arguments, name))]
+            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
     words += [f"--{arguments.version}"] if arguments.version else []
     words += _shared.margin_words(arguments)
     return words + _engine_words(arguments)

@@ -9,6 +9,7 @@ parts are all scenarios.
     baseline: sack                      what the congestion controls under test are compared with
     ccas: [cubic]                       those, unless --cca names others
     seeds: 3
+    most_seeds: 9                       of criteria, where a verdict needs more seeds
     kernel: newest                      what --kernel is, unless it is given
     quick: {seeds: 3}
     deviations: [{what: ..., why: ...}]         of all parts
@@ -92,6 +93,7 @@ class Suite:
     baseline: str = fields.word(default="")
     ccas: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=100)
     seeds: int | None = count(default=None)
+    most_seeds: int | None = count(default=None)
     kernel: str = fields.word(default="")
     quick: QuickSuite = fields.section(QuickSuite, default={})
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=MOST_PARTS)
@@ -121,6 +123,8 @@ class Suite:
             raise FieldError("against", "criteria and against belong together")
         if self.criteria and len(self.ccas) > 1:
             raise FieldError("ccas", "one congestion control, which is assessed, expected")
+        if self.most_seeds and not self.criteria:
+            raise FieldError("most_seeds", "only with criteria, whose verdicts may need more seeds")
         for name in ("source", "ccas", "seeds"):
             if self.baseline and not getattr(self, name):
                 raise FieldError(name, "is missing: a suite with a baseline needs it")

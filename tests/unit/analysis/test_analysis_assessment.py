@@ -96,7 +96,7 @@ def criterion(**fields):
 
 def assessed(*findings, **fields):
     one = Assessed(criterion(**fields), "mine", ["reno"], Runs(None, (), "" if findings else "it broke"))
-    vars(one)["findings"] = list(findings)
+    vars(one)["alone"] = list(findings)
     return one
 
 

@@ -42,40 +42,40 @@ def announce(found, of, is_sweep=True):
 
 
 def test_a_short_sweep_says_how_long_and_does_not_ask(monkeypatch, capsys):
-    announce(plans(4, 58), arguments())
+    announce(plans(4, 59), arguments())
     assert capsys.readouterr().err == "4 of 4 runs, about 2:00, at the pace of real time\n"
     answer(monkeypatch, "")
-    announce(plans(4, 58), arguments())
+    announce(plans(4, 59), arguments())
 
 
 @pytest.mark.parametrize("text, begins", [("y\n", True), ("yes\n", True), ("\n", False), ("n\n", False), ("", False)])
 def test_a_long_sweep_asks_on_a_terminal(monkeypatch, text, begins):
     answer(monkeypatch, text)
     if begins:
-        announce(plans(100, 58), arguments())
+        announce(plans(100, 59), arguments())
     else:
         with pytest.raises(TestbedError, match="nothing was run"):
-            announce(plans(100, 58), arguments())
+            announce(plans(100, 59), arguments())
 
 
 def test_what_is_no_sweep_says_how_long_and_does_not_ask(monkeypatch):
     answer(monkeypatch, "")
-    announce(plans(100, 58), arguments(), is_sweep=False)
+    announce(plans(100, 59), arguments(), is_sweep=False)
     assert sys.stderr.getvalue() == "100 of 100 runs, about 50:00, at the pace of real time\n"
 
 
 def test_yes_and_no_terminal_are_not_asked(monkeypatch, capsys):
-    announce(plans(100, 58), arguments())
+    announce(plans(100, 59), arguments())
     assert "100 of 100 runs, about 50:00" in capsys.readouterr().err
     answer(monkeypatch, "")
-    announce(plans(100, 58), arguments("--yes"))
+    announce(plans(100, 59), arguments("--yes"))
     assert _series.parsed(["run", "access-link"]).yes      # nor is a part of a suite
 
 
 def test_runs_that_are_there_say_how_fast_the_others_go(monkeypatch, capsys):
     done = {f"{number:016x}": RunRecord({"wall_s": 5.8}) for number in range(2)}
     monkeypatch.setattr(_estimates.Store, "finished", lambda self, run_id: done.get(run_id))
-    announce(plans(4, 58), arguments())
+    announce(plans(4, 59), arguments())
     assert capsys.readouterr().err == "2 of 4 runs, about 5.8 s\n"
-    announce(plans(4, 58), arguments("--again"))
+    announce(plans(4, 59), arguments("--again"))
     assert "4 of 4 runs" in capsys.readouterr().err

@@ -60,7 +60,8 @@ class OfSeed(NamedTuple):
 class Finding(NamedTuple):
     """A test at a point, against a reference ('' if there is none).
 
-    asked: how many seeds were asked for; needed: how many would decide; why: what else is to be known of the verdict;
+    said: {short name of an axis: value of the point with its unit}; asked: how many seeds were asked for; needed: how
+    many would decide; why: what else is to be known of the verdict;
     measured: {whose: mean of the metric}, in `unit`; p: how likely it is, where the true mean is at the threshold
     `fails`, that seeds give a mean so far away from it (two-sided), None if that was not tested; p_holm: after the
     correction.
@@ -68,6 +69,7 @@ class Finding(NamedTuple):
 
     test: CriterionTest
     point: Mapping[str, str]
+    said: Mapping[str, str]
     against: str
     unit: str
     measured: Mapping[str, float]
@@ -79,6 +81,11 @@ class Finding(NamedTuple):
     why: str = ""
     p: float | None = None
     p_holm: float | None = None
+
+    @property
+    def at(self) -> str:
+        """Its point, in words: buffer 8 BDP."""
+        return ", ".join(f"{name} {value}" for name, value in self.said.items())
 
     @property
     def values(self) -> list[float]:
@@ -150,11 +157,12 @@ class Assessed:
         for point in sorted({row.point for row in experiment.rows},
                             key=lambda point: [place[value] for place, value in zip(places, point)]):
             named = {axis.key: value for axis, value in zip(experiment.axes, point)}
+            said = {axis.short: axis.with_unit(value) for axis, value in zip(experiment.axes, point)}
             rows = {row.subject: row for row in experiment.rows if row.point == point}
             for other in others:
                 seats = _Seats(results, rows, test)
                 asked = max(len(experiment.names[row]) for row in rows.values())
-                yield _judged(test, named, other, results.unit(test.metric, _some_scope(test)) or "",
+                yield _judged(test, named, said, other, results.unit(test.metric, _some_scope(test)) or "",
                               self._measured(seats, other), _STATISTICS[test.of](seats, self.candidate, other), asked)
 
     def _measured(self, seats: _Seats, other: str) -> dict[str, float]:
@@ -305,10 +313,10 @@ class _Scale(NamedTuple):
         return cls(float, float)
 
 
-def _judged(test: CriterionTest, point: Mapping[str, str], against: str, unit: str, measured: Mapping[str, float],
-            seeds: Sequence[OfSeed], asked: int) -> Finding:
+def _judged(test: CriterionTest, point: Mapping[str, str], said: Mapping[str, str], against: str, unit: str,
+            measured: Mapping[str, float], seeds: Sequence[OfSeed], asked: int) -> Finding:
     """The finding of these values, on its own."""
-    finding = Finding(test, point, against, unit, measured, seeds, asked, None, NOTHING)
+    finding = Finding(test, point, said, against, unit, measured, seeds, asked, None, NOTHING)
     values = finding.values
     if not values:
         return finding._replace(why="no usable run has a value")
@@ -451,9 +459,8 @@ def say(finding: Finding) -> str:
     """drops 9.7 %, buffer 0.5: at most 1 meets, above 5 does not"""
     test = finding.test
     unit = f" {finding.unit}" if test.of in assessed.IN_UNIT and finding.unit not in ("", "1") else ""
-    point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     value = _shown(finding.found.mean, test.threshold.fails) if finding.found else "no value"
-    words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", point]
+    words = [f"{test.label}{f' against {finding.against}' * bool(finding.against)} {value}{unit}", finding.at]
     words.append(finding.shortfall)
     if finding.needed and finding.needed > stats.LEAST:         # with fewer, the reason says it
         words.append(f"about {finding.needed} seeds would decide")

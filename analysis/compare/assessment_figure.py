@@ -78,4 +78,4 @@ def _title(finding: Finding) -> str:
 
 
 def _tick(finding: Finding) -> str:
-    return ", ".join([*finding.point.values(), *filter(None, [finding.against])]) or " "
+    return ", ".join([*finding.said.values(), *filter(None, [finding.against])]) or " "

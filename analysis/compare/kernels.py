@@ -155,5 +155,5 @@ def context(results: Results, found: Sequence[Pair]) -> dict[str, object]:
     """What the page's section shows; nothing where there are not several kernels."""
     experiment = results.experiment
     return {"kernel_levels": levels(experiment), "kernel_pairs": found,
-            "kernel_axes": [axis.short for place, axis in enumerate(experiment.axes)
+            "kernel_axes": [axis.head for place, axis in enumerate(experiment.axes)
                             if place != experiment.kernel_place]}

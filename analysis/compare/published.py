@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis import stats
-from analysis.read.experiment import Experiment, Row
+from analysis.read.experiment import Axis, Experiment, Row, axis_of
 from analysis.read.parts import Runs, opened
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
@@ -152,6 +152,17 @@ class Judged:
     @cached_property
     def experiment(self) -> Experiment | None:
         return None if isinstance(self._opened, AnalysisError) or self._opened is None else self._opened.experiment
+
+    @cached_property
+    def axes(self) -> dict[str, Axis]:
+        """{its name: axis} of what is swept, with the values of the cells."""
+        units = self.experiment.description.units if self.experiment else {}
+        values: dict[str, dict[str, None]] = {}
+        for verdict in self.verdicts:
+            for name, value in verdict.cell.point.items():
+                values.setdefault(name, {})[value] = None
+        return {name: axis_of(name, name.rpartition(".")[2], list(found), unit=units.get(name, ""))
+                for name, found in values.items()}
 
     @cached_property
     def _opened(self) -> Results | AnalysisError | None:

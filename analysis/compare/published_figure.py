@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import pandas as pd
 
 from analysis.compare.published import Judged, Verdict
 from analysis.drawing import gnuplot, style
-from analysis.read.experiment import axis_of
+from analysis.read.experiment import Axis, axis_of
 
 _COLUMNS, _PANEL_PX, _TOP_PX = 3, 210, 54
 MOST_PANELS = 12
@@ -32,15 +31,17 @@ def draw(one: Judged, folder: Path) -> str:
     across = max(axes, key=lambda axis: len(axes[axis]), default="")
     panels: dict[str, list[Verdict]] = {}
     for verdict in shown:
-        others = [f"{axis.rpartition('.')[2]} {value}" for axis, value in verdict.cell.point.items() if axis != across]
+        others = [f"{one.axes[name].short} {one.axes[name].with_unit(value)}"
+                  for name, value in verdict.cell.point.items() if name != across]
         title = ", ".join(filter(None, [verdict.label, verdict.cell.cca, *others]))
         panels.setdefault(title, []).append(verdict)
-    _draw(folder, one.about.name, across, axes.get(across, [""]), dict(list(panels.items())[:MOST_PANELS]))
+    axis = axis_of(across, across.rpartition(".")[2], axes.get(across, [""]),
+                   unit=one.axes[across].unit if across else "")
+    _draw(folder, one.about.name, axis, dict(list(panels.items())[:MOST_PANELS]))
     return one.about.name
 
 
-def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: dict[str, list[Verdict]]) -> None:
-    axis = axis_of(across, across.rpartition(".")[2], list(values))
+def _draw(folder: Path, name: str, axis: Axis, panels: dict[str, list[Verdict]]) -> None:
     places = dict(zip(axis.values, axis.places))
     log = axis.numbers is not None and min(axis.numbers) > 0 and max(axis.numbers) / min(axis.numbers) > 20
     columns = min(_COLUMNS, len(panels))
@@ -63,7 +64,7 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
     aside = "*1.025" if log else f"+{0.02 * (high - low):g}"
     data: dict[str, pd.Series] = {}
     for number, (title, verdicts) in enumerate(panels.items()):
-        table = pd.DataFrame([(places[verdict.cell.point.get(across, values[0])], *_theirs(verdict),
+        table = pd.DataFrame([(places[verdict.cell.point.get(axis.key, axis.values[0])], *_theirs(verdict),
                                verdict.ours.mean, verdict.ours.mean - verdict.ours.sd,
                                verdict.ours.mean + verdict.ours.sd) for verdict in verdicts],
                              columns=["x", "theirs", "least", "most", "ours", "low", "high"])
@@ -78,7 +79,7 @@ def _draw(folder: Path, name: str, across: str, values: Sequence[str], panels: d
             gnuplot.quote(f"{number} {column}") for column in table)
         body += [f"set yrange [{ends[0]:g}:{ends[1]:g}]",
                  f"set label 1 {gnuplot.quote(title)} at graph 0, graph 1.07 font ',11'",
-                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))} offset 0,0.4",
+                 f"set xlabel {gnuplot.quote(axis.label)} offset 0,0.4",
                  gnuplot.plot(f"'{name}.csv' using {x}:{start}:(0):(column({end})-column({start})) with vectors nohead "
                               f"linewidth 16 linecolor '{_AGREES}'",
                               f"'{name}.csv' using {x}:{theirs}:{least}:{most} with yerrorbars linewidth 1.6 "

@@ -85,7 +85,7 @@ def _script(folder: Path, axis: Axis, quantities: list[sweep.Quantity], subjects
                      f"set yrange [0:{1.1 * highest if highest > 0 else 1:g}]",
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 0; set ytics format '%g'" if not column else
                      "unset ylabel; set ytics format ''",
-                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
+                     f"set xlabel {gnuplot.quote(axis.label)}; "
                      "set xtics format '%g'" if last else "unset xlabel; set xtics format ''",
                      f"set label 1 {gnuplot.quote(subject)} at graph 0, graph 1.07 font ',13'" if not row else
                      "unset label 1"]

@@ -102,7 +102,7 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
                  f"set label 1 {gnuplot.quote(quantity.label)} at graph 0, graph 1.08",
                  "unset xlabel" if not bottom else
                  names.label(axis.short, top - (ROW_PX + below_px - named_axis.LABEL_PX) / height) if names else
-                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}",
+                 f"set xlabel {gnuplot.quote(axis.label)}",
                  names.ticks(bottom) if names else f"set xtics format '{'%g' if bottom else ''}'"]
         spreads, means = [], []
         for subject, key in keys.items():

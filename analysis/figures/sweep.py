@@ -175,7 +175,7 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
                      "unset xlabel" if row < len(quantities) - 1 else
                      names.label(axis.short, named_axis.LABEL_PX / height) if named else
-                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}",
+                     f"set xlabel {gnuplot.quote(axis.label)}",
                      ticks(row == len(quantities) - 1),
                      f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0, graph 1.07 "
                      "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]

@@ -153,10 +153,9 @@ def _why(one: Assessed) -> str:
 def _cells(finding: Finding) -> list[str]:
     unit = finding.unit if finding.unit not in ("", "1") else ""
     of = finding.test.of
-    point = ", ".join(f"{axis.rpartition('.')[2]} {value}" for axis, value in finding.point.items())
     measured = ", ".join(f"{name} {_number(value)}" for name, value in finding.measured.items())
     value = _value(finding) + (f" {unit}" if of in assessed.IN_UNIT else "")
-    return [name_of(finding.test), point, finding.against, value, _worst(finding),
+    return [name_of(finding.test), finding.at, finding.against, value, _worst(finding),
             f"{measured} {unit}".strip(), limits(finding.test), _said(finding)]
 
 

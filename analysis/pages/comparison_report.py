@@ -136,7 +136,7 @@ def _page(group: Group, found: Findings, building: Path, tables: Sequence[str], 
         repeats=repeats(group), found=found, kinds=per_connection.KINDS,
         sizes=per_connection.SIZES, number=number,
         beside=shown(beside), wide=shown(wide), csv=[(name, _CSV[name]) for name in tables],
-        axes=[axis.short for axis in group.reference.axes], confidence=f"{100 * stats.CONFIDENCE:g}",
+        axes=[axis.head for axis in group.reference.axes], confidence=f"{100 * stats.CONFIDENCE:g}",
         margin=f"{100 * group.margin:g}", command=command))
 
 

@@ -74,13 +74,12 @@ def _point(verdict: Verdict) -> str:
 
 
 def _table(one: Judged) -> Table:
-    axes = list(dict.fromkeys(axis for verdict in one.verdicts for axis in verdict.cell.point))
     several = len({verdict.cell.cca for verdict in one.verdicts}) > 1
-    heads = [axis.rpartition(".")[2] for axis in axes] + ["congestion control"] * several + ["quantity"]
+    heads = [axis.head for axis in one.axes.values()] + ["congestion control"] * several + ["quantity"]
     names = len(heads)
     rows = []
     for verdict in one.verdicts:
-        words = [verdict.cell.point.get(axis, "") for axis in axes] + [verdict.cell.cca] * several
+        words = [verdict.cell.point.get(axis, "") for axis in one.axes] + [verdict.cell.cca] * several
         rows.append((_MARKS[verdict.word], [
             *words, verdict.label, _theirs(verdict), _measured(verdict.ours), _limits(verdict), _said(verdict)]))
     return Table([*heads, "published", "here, mean (sd; n)", "agrees from .. to", "verdict"], names, rows)

@@ -154,7 +154,7 @@ def _table(results: Results, comparisons: Comparisons, columns: Columns) -> Tabl
                      several and row == experiment.reference(row), run_links(experiment, row, seeds))
             for point, (row, seeds) in zip(spans([row.point for row, _ in counted]), counted)]
     heads = [(head(results, column), unit_words(results, column)) for column in columns.columns]
-    return Table(columns.title, SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
+    return Table(columns.title, SUBJECT, heads, rows, [axis.head for axis in experiment.axes],
                  differences(results, comparisons, columns, linked=True),
                  notes(results, columns.columns, comparisons.family(columns.title)))
 

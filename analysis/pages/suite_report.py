@@ -158,7 +158,7 @@ def _points(experiment: Experiment) -> str:
     """What its points differ in, or the only one."""
     if len(experiment.points) > 1:
         return f"by {', '.join(axis.short for axis in experiment.axes)}"
-    return ", ".join(f"{axis.short} {axis.values[0]}" for axis in experiment.axes)
+    return ", ".join(f"{axis.short} {axis.with_unit(axis.values[0])}" for axis in experiment.axes)
 
 
 def _line(part: Part, output: Output) -> Line:
@@ -221,7 +221,7 @@ def _table(part: Part) -> Table | None:
         rows.append(TableRow(point, row.subject, str(len(seeds)), report_tables.seed_list(seeds), [
             _cell(part, row, output, column) for output, column in zip(part.outputs, columns)],
             row.subject == part.baseline))
-    return Table("Outputs", report_tables.SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
+    return Table("Outputs", report_tables.SUBJECT, heads, rows, [axis.head for axis in experiment.axes],
                  list(_differences(part, heads)),
                  report_tables.notes(results, columns, (one.compared for one in part.statements if one.compared)))
 

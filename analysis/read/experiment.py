@@ -57,6 +57,20 @@ class Axis(NamedTuple):
         """Where the values stand on an axis: names one beside the other."""
         return self.numbers if self.numbers is not None else [float(place) for place in range(len(self.values))]
 
+    @property
+    def label(self) -> str:
+        """Its name with the unit of its numbers: buffer (BDP)."""
+        return f"{self.short} ({self.unit})" if self.unit else self.short
+
+    @property
+    def head(self) -> str:
+        """What stands above its values in a table: its name, with the unit unless the values have it."""
+        return self.label if all(map(_is_plain, self.values)) else self.short
+
+    def with_unit(self, value: str) -> str:
+        """8 BDP, 10 MB"""
+        return f"{value} {self.unit}" if self.unit and _is_plain(value) else value
+
     def say(self, value: str) -> str:
         return f"{self.short}={value}"
 
@@ -110,7 +124,7 @@ class Experiment:
         short = _short(order)
         return [axis_of(key, short[key], list(dict.fromkeys([
             *declared.get(key, []), *(run.point[key] for run in self.runs if key in run.point)])),
-            names=key == KERNEL_AXIS and self._has_kernels) for key in order]
+            names=key == KERNEL_AXIS and self._has_kernels, unit=self.description.units.get(key, "")) for key in order]
 
     @property
     def _has_kernels(self) -> bool:
@@ -348,10 +362,10 @@ def _short(keys: list[str]) -> dict[str, str]:
     return found
 
 
-def axis_of(key: str, short: str, values: list[str], names: bool = False) -> Axis:
+def axis_of(key: str, short: str, values: list[str], names: bool = False, unit: str = "") -> Axis:
     """Quantities become numbers in the unit of the first value, so that '10 Mbit/s' stands at 10.
 
-    names: values are no numbers, whatever they look like (6.9 is before 6.12).
+    names: values are no numbers, whatever they look like (6.9 is before 6.12). unit: of values that have none.
     """
     if names:
         return Axis(key, short, values, None, "")
@@ -361,12 +375,17 @@ def axis_of(key: str, short: str, values: list[str], names: bool = False) -> Axi
         return Axis(key, short, values, None, "")
     numbers = [number for number, _ in found]
     if kinds == {""}:
-        counted = next((unit for end, unit in _COUNTED.items() if f".{key}".endswith(end)), "")
-        return Axis(key, short, values, [number for number, _ in found if number is not None], counted)
+        unit = unit or next((counted for end, counted in _COUNTED.items() if f".{key}".endswith(end)), "")
+        return Axis(key, short, values, [number for number, _ in found if number is not None], unit)
     named = re.match(r"[-+\d.eE_]*\s*(\D*)$", values[0])
     unit = named[1].strip() if named else ""
     factor = (_number(f"1 {unit}")[0] or 1.0) if unit else 1.0
     return Axis(key, short, values, [number / factor for number in numbers], unit)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether it is a number without a unit."""
+    return _number(value)[1] == ""
 
 
 def _number(text: str) -> tuple[float, str | None]:

@@ -178,6 +178,7 @@ class Asked:
             kernels=kernels,
             kernel_options=_kernel_options(arguments, engine.options),
             command=command(arguments, engine.name, probes, engine.options), axes=axes,
+            units={key: unit for key, unit in base.units.items() if key in axes},
             expect=[one.record() for one in base.expect])
 
 

@@ -199,6 +199,8 @@ class ExperimentRecord(Record):
     #: that listed further runs, the oldest first
     earlier_commands: Sequence[Sequence[str]] = ()
     axes: Mapping[str, Sequence[str]] = {}
+    #: of axes whose values are numbers without one
+    units: Mapping[str, str] = {}
     subjects: Sequence[str] = ()
     seeds: Sequence[int] = ()
     runs = ListOf(ListedRun, least=1)

@@ -42,6 +42,7 @@ class Description:
     kernel_key: str                 # of several, one after the other
     command: list[str]
     axes: dict[str, list[str]]
+    units: dict[str, str] = dataclasses.field(default_factory=dict)         # of axes whose values are plain numbers
     kernel_options: list[str] = dataclasses.field(default_factory=list)     # as given to --kernel-option
     #: records of testbed/core/expectations.py
     expect: list[dict[str, object]] = dataclasses.field(default_factory=list)
@@ -146,6 +147,7 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
         "engine": described.engine, "kernel_spec": described.kernel_spec,
         **({"kernels": described.kernels} if described.kernels else {}),
         "command": described.command, **({"earlier_commands": _distinct(earlier)} if earlier else {}), "axes": axes,
+        **({"units": described.units} if described.units else {}),
         "subjects": list(dict.fromkeys(run.subject for run in runs)),
         "seeds": sorted({run.seed for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),

@@ -28,6 +28,7 @@ from topologies.links.records import Network
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
+_UNIT_PATTERN = r"(?:[A-Za-z%][A-Za-z0-9%/]{0,19})?"
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "kernel", "probes",
              "defaults", "expect", "search"}
 #: short versions that a scenario may have: sections of fields and values
@@ -73,6 +74,7 @@ class Scenario:
     default_ccas: list[str]
     default_seeds: int
     choices: dict[str, list[str]]           # {name: options}
+    units: dict[str, str] = dataclasses.field(default_factory=dict)             # of choices that have one
     listed: bool = False    # whether `traffic` is a list, even if of one
     file: YamlFile | None = dataclasses.field(default=None, repr=False, compare=False)
     #: {name of a congestion control that the traffic names: where in the file}
@@ -295,7 +297,9 @@ class _Selection:
                 raise UsageError(f"--probe {name}: no such probe; {guesses.alternatives(name, probes.names())}")
             if name not in source.mapping("probes"):
                 source.put(f"probes.{name}", {}, f"--probe {name}")
-        return _build(source, parameters, {name: list(choice.options) for name, choice in self.choices.items()})
+        return dataclasses.replace(
+            _build(source, parameters, {name: list(choice.options) for name, choice in self.choices.items()}),
+            units={name: choice.unit for name, choice in self.choices.items() if choice.unit})
 
     def _put_all(self, source: YamlFile, key: str, text: str, option: str, origin: str) -> list[str]:
         """Set the fields that a key stands for; option: who says so, for errors of the text. The fields' own names."""
@@ -317,9 +321,10 @@ class _Selection:
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """options: {name: (name as the file writes it, {field: value})}."""
+    """options: {name: (name as the file writes it, {field: value})}; unit: of options that are numbers."""
     default: str
     options: dict[str, tuple[str, Section]]
+    unit: str = ""
 
 
 def _choices(source: YamlFile) -> dict[str, _Choice]:
@@ -327,9 +332,12 @@ def _choices(source: YamlFile) -> dict[str, _Choice]:
     for name, given in source.mapping("choices").items():
         if not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
             raise source.error(f"choices.{name}", "a name of lower-case letters, digits, _ and - expected")
-        if not isinstance(given, dict) or given.keys() != {"default", "options"} or not given["options"] \
+        if not isinstance(given, dict) or given.keys() - {"unit"} != {"default", "options"} or not given["options"] \
                 or not isinstance(given["options"], dict):
-            raise source.error(f"choices.{name}", "a mapping with 'default' and 'options' expected")
+            raise source.error(f"choices.{name}", "a mapping with 'default', 'options' and perhaps 'unit' expected")
+        unit = given.get("unit", "")
+        if not isinstance(unit, str) or not re.fullmatch(_UNIT_PATTERN, unit):
+            raise source.error(f"choices.{name}.unit", "a unit of options that are numbers expected, such as BDP or ms")
         options: dict[str, tuple[str, Section]] = {}
         for written, settings in given["options"].items():
             field = f"choices.{name}.options.{written}"
@@ -348,7 +356,7 @@ def _choices(source: YamlFile) -> dict[str, _Choice]:
             if same is None:
                 raise source.error(f"choices.{name}.default", f"one of {', '.join(options)} expected, not {default!r}")
             default = same
-        found[name] = _Choice(default, options)
+        found[name] = _Choice(default, options, unit)
     return found
 
 

@@ -21,7 +21,7 @@ HARM = CriterionTest("harm", "harm", "mean_throughput_l4", "seat", "harm", True,
 def judged(*values, test=DELAY, asked=None, seats=None):
     """The finding of these values, of seeds 1, 2, ...; seats: of each seed, where they are others."""
     found = [OfSeed(seed, value, seats[seed - 1] if seats else [value]) for seed, value in enumerate(values, start=1)]
-    return assessment._judged(test, {}, "reno", "ms", {}, found, asked or len(values))
+    return assessment._judged(test, {}, {}, "reno", "ms", {}, found, asked or len(values))
 
 
 @pytest.mark.parametrize("values, word", [
@@ -109,12 +109,12 @@ def test_a_criterion_is_as_bad_as_its_worst_finding():
 
 
 def test_the_page_has_a_line_for_each_criterion(tmp_path):
-    bad = judged(60, 61, 59, 60, 60)._replace(point={"topology.queue.buffer": "8"}, against="",
-                                              measured={"mine": 60, "reno": 200})
+    bad = judged(60, 61, 59, 60, 60)._replace(point={"buffer": "8"}, said={"buffer": "8 BDP"},
+                                              against="", measured={"mine": 60, "reno": 200})
     found = [assessed(bad), assessed(not_run="no tunnel", section="6.2", title="Tunnels"), assessed(section="7.1")]
     assert assessment.sentences(found) == [
-        "5.1.2   Bufferbloat: does not meet (mean queueing | delay 60 ms, buffer 8: at most 20 meets, above 40 does "
-        "not)",
+        "5.1.2   Bufferbloat: does not meet (mean queueing | delay 60 ms, buffer 8 BDP: at most 20 meets, above 40 "
+        "does not)",
         "6.2     Tunnels: cannot be tested here (no tunnel)", "7.1     Bufferbloat: no verdict (it broke)"]
     head = Head("Title", "Words.", ["bin/testbed", "assess", "mine"], True)
     page = assessment_report.write(found, tmp_path / "page", head, {"mine.yaml": "abc123"})
@@ -128,10 +128,10 @@ def test_the_page_has_a_line_for_each_criterion(tmp_path):
 
 
 def test_the_figure_has_thresholds_and_values(tmp_path):
-    finding = judged(60, 61, 59, 60, 60)._replace(point={"buffer": "8"}, against="reno")
+    finding = judged(60, 61, 59, 60, 60)._replace(said={"buffer": "8 BDP"}, against="reno")
     assert assessment_figure.draw(assessed(finding), tmp_path) == "bloat"
     text = (tmp_path / "bloat.svg").read_text(encoding="utf-8")
-    assert "8, reno" in text and "mean queueing | delay (ms)" in text
+    assert "8 BDP, reno" in text and "mean queueing | delay (ms)" in text
     assert assessment_figure.draw(assessed(), tmp_path) == ""
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a cell agrees with what was published, and what the page says of it."""
 import csv
+import types
 
 import numpy as np
 import pytest
@@ -109,7 +110,18 @@ def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):
     text = (tmp_path / "mine.svg").read_text(encoding="utf-8")
     assert all(word in text for word in ("published", "here", "goodput of | all (Mbit/s)", "buffer"))
     assert "(column('0 x')*1.025)" in (tmp_path / "mine.gp").read_text(encoding="utf-8")
-    assert "where ours would agree" in text
+    assert "where ours would agree" in text and "BDP" not in text
+
+
+def test_an_axis_of_a_choice_has_its_unit(tmp_path):
+    about = About("mine", "Shares", "somebody", {"share": SHARE}, [], {}, "")
+    one = Judged(about, [], Runs(None, (), ""), {})
+    vars(one)["experiment"] = types.SimpleNamespace(description=types.SimpleNamespace(units={"buffer": "BDP"}))
+    vars(one)["verdicts"] = [verdict([8.0, 8.1])._replace(cell=cell(8.5)._replace(point={"buffer": size}))
+                             for size in ("1", "64")]
+    assert published_figure.draw(one, tmp_path) == "mine"
+    assert "buffer (BDP)" in (tmp_path / "mine.svg").read_text(encoding="utf-8")
+    assert published_report._table(one).heads[0] == "buffer (BDP)"
 
 
 @pytest.mark.parametrize(("trials", "least", "most"), [((8.5, 9.0), None, None), ((), None, 10.0), ((), 2.0, None)])

@@ -113,6 +113,22 @@ def test_axes_of_numbers(values, unit, numbers):
     assert (axis.numbers, axis.unit) == (pytest.approx(numbers) if numbers else None, unit)
 
 
+def test_numbers_without_a_unit_have_that_of_the_choice(experiment, tmp_path):
+    import json
+    path = experiment / "experiment.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"units": {LIMIT: "BDP"}}))
+    loaded = Experiment(experiment)
+    axis, = loaded.axes
+    assert (axis.unit, axis.label, axis.head, axis.with_unit("85")) == ("BDP", "limit (BDP)", "limit (BDP)", "85 BDP")
+    assert "limit (BDP)" in build_report(experiment).path.read_text()
+
+
+def test_values_with_a_unit_have_no_other():
+    from analysis.read.experiment import axis_of
+    axis = axis_of("limit", "limit", ["10 kB", "1 MB"], unit="BDP")
+    assert (axis.label, axis.head, axis.with_unit("1 MB")) == ("limit (kB)", "limit", "1 MB")
+
+
 def test_values_that_are_names_stand_side_by_side_and_no_line_joins_them(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{KIND: "pfifo"}, {KIND: "codel"}],
                                     shapes={"reno": QUICK})

@@ -56,6 +56,12 @@ def test_runs_are_listed_and_seen_by_name(tmp_path):
     )
 
 
+def test_axes_keep_their_units(tmp_path):
+    folder = experiment.add(tmp_path, described(axes={"buffer": ["1"]}, units={"buffer": "BDP"}), [plan("reno")])
+    assert read(folder)["units"] == {"buffer": "BDP"}
+    assert "units" not in read(experiment.add(tmp_path / "plain", described(), [plan("reno")]))
+
+
 def test_the_commands_that_listed_the_runs_are_kept_until_one_lists_them_all(tmp_path):
     def listed(command, *plans):
         folder = experiment.add(tmp_path, described(command=command.split()), list(plans))

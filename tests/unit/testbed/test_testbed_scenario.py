@@ -2,6 +2,7 @@
 """Scenario files: what they mean, and how errors in them are reported."""
 import itertools
 import json
+import re
 
 import pytest
 import yaml
@@ -260,7 +261,9 @@ def test_no_component(load):
     ("ccas: [reno, cubic]", "ccas: []", "small.yaml:18: defaults.ccas: a list of at least 1"),
     ("seeds: 3", "seeds: few", "small.yaml:18: defaults.seeds: a whole number expected, not 'few'"),
     ("seeds: 3", "seeds: 0", "small.yaml:18: defaults.seeds: must be at least 1"),
-    ("default: small", "standard: small", "small.yaml:20: choices.size: a mapping with 'default' and 'options'"),
+    ("default: small", "standard: small", "small.yaml:20: choices.size: a mapping with 'default', 'options'"),
+    ("default: small", "default: small\n    unit: 5 ms", "small.yaml:22: choices.size.unit: a unit of options that"),
+    ("default: small", "default: small\n    unit: [ms]", "small.yaml:22: choices.size.unit: a unit of options that"),
     ("default: small", "default: tiny",
      "small.yaml:21: choices.size.default: one of small, large expected, not 'tiny'"),
     ("  size:", "  Size:", "small.yaml:20: choices.Size: a name of lower-case letters"),
@@ -398,3 +401,15 @@ def test_every_scenario_loads_in_every_choice(name, choices, quick):
     if quick:       # shorter runs, or fewer
         full = scenario.load(name, choices)
         assert loaded.timing.duration_us * loaded.default_seeds < full.timing.duration_us * full.default_seeds
+
+
+#: options that count something, and the load, which is a percentage everywhere
+_WITHOUT_A_UNIT = {"flows", "losses", "load"}
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_options_that_are_numbers_have_a_unit(name):
+    loaded = scenario.load(name)
+    for choice, options in loaded.choices.items():
+        if choice not in _WITHOUT_A_UNIT and all(re.fullmatch(r"[\d.]+", option) for option in options):
+            assert loaded.units.get(choice), choice

@@ -9,6 +9,7 @@ import pytest
 import topologies
 from testbed.core import ip
 from testbed.core.fields import FieldError
+from testbed.scenario import scenario
 from topologies.base.wireless import WirelessTopo
 from topologies.links import losses
 from topologies.links.records import Network
@@ -27,13 +28,16 @@ SECTIONS = {
 @pytest.mark.parametrize("kind", [kind for kind in topologies.names() if not issubclass(
     topologies.load(kind), WirelessTopo)])                  # test_topologies_radio.py
 def test_every_topology_can_be_built_with_ipv6(kind):
-    """With the section that it offers to Mininet's own command, or the one above."""
+    """With the section that it offers to Mininet's own command, or that of a scenario."""
     offered = vars(sys.modules[topologies.load(kind).__module__]).get("topos")
     if offered:
         make, = offered.values()
         network = topologies.load(kind)(inspect.getclosurevars(make).nonlocals["section"], 6).describe()
     else:
-        network = topologies.resolve({"kind": kind, **SECTIONS[kind], "ip": 6})
+        sections = (scenario.load(name).topology for name in scenario.names())
+        section = next((one for one in sections if one["kind"] == kind), None)
+        assert section, f"no scenario has a topology {kind}"
+        network = topologies.resolve({**section, "ip": 6})
     addresses = [address for node in network["nodes"] for address in node["addresses"]]
     assert addresses and all(ipaddress.ip_address(address).version == 6 for address in addresses)
     assert {path[f"{end}_address"] for path in network["paths"] for end in ("initiator", "acceptor")} <= set(addresses)

@@ -12,7 +12,6 @@
     stagger: 0 s                between the starts of one flow and the next
 """
 import dataclasses
-from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from traffic.datagrams import orders
@@ -21,9 +20,6 @@ from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, us
 from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
-
-if TYPE_CHECKING:
-    from traffic.datagrams.departures import Instants
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -38,13 +34,5 @@ class Section(RateSection):
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    timing: dict[int, "Instants"] = {}
-    for place, flow in enumerate(flows):
-        timing[flow.flow] = {"gap_ns": orders.gap_ns(section.rate_bps, section.packet_bytes)}
-        if section.gap_spread_percent:
-            timing[flow.flow]["gaps"] = UNIFORM
-            timing[flow.flow]["spread"] = section.gap_spread_percent / 100
-            timing[flow.flow]["seed"] = orders.seed(component, place)
-    made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context,
-                           orders.CODEPOINTS[section.ecn])
-    return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})
+    return orders.at_rate(section, component, flows, context, UNIFORM if section.gap_spread_percent else "",
+                          section.gap_spread_percent / 100, orders.CODEPOINTS[section.ecn])

@@ -9,8 +9,6 @@
     start_within: 0 s           every start is later by a random time below this one, from the run's seed
     stagger: 0 s                between the starts of one flow and the next
 """
-from typing import TYPE_CHECKING
-
 from traffic.datagrams import orders
 from traffic.datagrams.departures import EXPONENTIAL
 from traffic.datagrams.orders import FIRST_PORT, RateSection as Section, collect, flows, uses_ccas, validate
@@ -18,18 +16,10 @@ from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-if TYPE_CHECKING:
-    from traffic.datagrams.departures import Instants
-
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    gap_ns = orders.gap_ns(section.rate_bps, section.packet_bytes)
-    timing: dict[int, "Instants"] = {
-        flow.flow: {"gap_ns": gap_ns, "gaps": EXPONENTIAL, "seed": orders.seed(component, place)}
-        for place, flow in enumerate(flows)}
-    made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context)
-    return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})
+    return orders.at_rate(section, component, flows, context, EXPONENTIAL)

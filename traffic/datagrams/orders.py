@@ -14,7 +14,7 @@ from topologies import standards
 from topologies.links.records import Link, Network
 from traffic.datagrams.batch import HEADER
 from traffic.workload import records, routes
-from traffic.workload.components import Component, Context, Flow, Program
+from traffic.workload.components import Component, Context, Flow, Prepared, Program
 
 if TYPE_CHECKING:
     from traffic.datagrams.departures import Instants
@@ -112,6 +112,18 @@ def starts_us(component: Component, start_within_us: int, count: int, stagger_us
 def seed(component: Component, place: int) -> str:
     """Of the draws of one flow of a component."""
     return f"{component.seed}/{place}"
+
+
+def at_rate(section: RateSection, component: Component, flows: Sequence[Flow], context: Context, gaps: str = "",
+            spread: float = 0.0, ecn: int = 0) -> Prepared:
+    """Programs of flows with the section's rate. gaps, spread: as orders have them; by default all gaps are equal."""
+    timing: dict[int, "Instants"] = {}
+    for place, flow in enumerate(flows):
+        timing[flow.flow] = {"gap_ns": gap_ns(section.rate_bps, section.packet_bytes)}
+        if gaps:
+            timing[flow.flow].update({"gaps": gaps, "spread": spread, "seed": seed(component, place)})
+    made = programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context, ecn)
+    return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})
 
 
 def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[int, int],

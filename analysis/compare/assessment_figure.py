@@ -10,9 +10,12 @@ import pandas as pd
 
 from analysis.compare.assessment import Assessed, Finding, name_of
 from analysis.drawing import gnuplot, style
+from analysis.drawing.named_axis import LETTER_PX
 from testbed.core import assessed
 
 _PANEL_PX, _TOP_PX = 240, 54
+#: of which panels are wide, all together
+_WIDTH_PX = 850
 _POINTS, _OTHERS = (4, 8, 6, 12), "#70757c"
 _GOOD, _BAD = style.PALETTE[2], style.PALETTE[1]
 
@@ -46,7 +49,8 @@ def draw(one: Assessed, folder: Path) -> str:
                 if math.isfinite(end)]
         top, bottom = max(ends), min(0.0, *ends)
         shown |= dict.fromkeys(others)
-        turn = "rotate by -30" if any(len(_tick(finding)) > 6 for finding in found) else "norotate"
+        longest_px = LETTER_PX * max(len(_tick(finding)) for finding in found)
+        turn = "rotate by -30" if longest_px > _WIDTH_PX / columns / len(found) else "norotate"
         ticks = ", ".join(f"{gnuplot.quote(_tick(finding))} {place}" for place, finding in enumerate(found))
         body += [f"set xrange [-0.6:{len(found) - 0.4:g}]", f"set xtics {turn} ({ticks})",
                  f"set yrange [{bottom:g}:{1.1 * top or 1:g}]",

@@ -75,7 +75,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     _refuse_empty(words)
-    _refuse_options_first(words)
+    _refuse_options_first(words, command_names(), "command")
     words = _with_verb(words)
     _refuse_renamed(words)
     arguments = parser.parse_args(words)
@@ -152,6 +152,7 @@ def _refuse_renamed(words: list[str]) -> None:
     if name in _USUAL_VERBS and rest and not {*rest} & {"-h", "--help"} and rest[0] not in _load(name).VERBS:
         if guesses.close(rest[0], _load(name).VERBS):
             return                      # a mistyped verb: the parser says which was meant
+        _refuse_options_first(rest, _load(name).VERBS, "verb", name)
         if name == "suite":
             raise UsageError(f"testbed suite {rest[0]}: {', '.join(_load(name).VERBS)} or a suite expected; "
                              f"{guesses.alternatives(rest[0], _load(name).names())}")
@@ -159,13 +160,15 @@ def _refuse_renamed(words: list[str]) -> None:
                          f"is `testbed {name} {_USUAL_VERBS[name]}`")
 
 
-def _refuse_options_first(words: list[str]) -> None:
-    """UsageError that shows the right order, where a command has its options before it."""
-    command = next((place for place, word in enumerate(words) if word in command_names()), 0)
-    options = words[:command]
+def _refuse_options_first(words: list[str], names: Sequence[str], kind: str, *above: str) -> None:
+    """UsageError that shows the right order, where a command or a verb has its options before it.
+
+    names: of all commands, or of the verbs of the command `above`."""
+    first = next((place for place, word in enumerate(words) if word in names), 0)
+    options = words[:first]
     if options and options[0].startswith("-") and not {*options} & {"-h", "--help", "--version"}:
-        right = shlex.join(["testbed", *words[command:], *options])
-        raise UsageError(f"{options[0]}: options come behind the command: {right}")
+        right = shlex.join(["testbed", *above, *words[first:], *options])
+        raise UsageError(f"{options[0]}: options come behind the {kind}: {right}")
 
 
 def _refuse_empty(words: list[str]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR
 from testbed.core import ending
-from testbed.core.errors import EnvironmentProblem, NoWorkers, TestbedError, UsageError
+from testbed.core.errors import EnvironmentProblem, NoWorkers, TestbedError, UsageError, what_failed
 from testbed.core.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
@@ -134,7 +134,7 @@ def _understood(problem: Exception) -> tuple[int, str] | None:
         if unusable := cache_dirs.unusable(problem):
             return EnvironmentProblem.exit_code, unusable
         code = EnvironmentProblem.exit_code if problem.errno in _LACKING else 1
-        return code, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
+        return code, what_failed(problem)
     if isinstance(problem, ModuleNotFoundError) and not _is_ours(problem.name or ""):
         return EnvironmentProblem.exit_code, (f"Python has no module {problem.name}: make setup installs it; a virtual "
                                               "environment needs --system-site-packages (docs/howto/install.md)")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR, engines
 from testbed.core import guesses
-from testbed.core.errors import TestbedError, UsageError
+from testbed.core.errors import TestbedError, UsageError, what_failed
 from testbed.core.files import existing, why_unwritable
 from testbed.runs import store
 
@@ -59,7 +59,7 @@ def _show(what: str, look: Callable[[], Iterator[_Finding]], required: bool = Tr
     try:
         findings = list(look())
     except (OSError, ValueError, RuntimeError, TestbedError) as problem:
-        why = f"{problem.strerror}: {problem.filename}" if isinstance(problem, OSError) else str(problem)
+        why = what_failed(problem) if isinstance(problem, OSError) else str(problem)
         findings = [(False, what, f"cannot be looked at: {why}", "")]
     for good, name, message, fix in findings:
         print(f"  {'ok' if good else 'PROBLEM' if required else 'optional':8} {name}: {message}")

@@ -144,7 +144,7 @@ def _planned(suite: suites.Suite, arguments: argparse.Namespace) \
     if suite.page:
         from analysis import pages
         pages.module_of(suite.page)                 # before anything runs
-    if suite.page and arguments.cca:
+    if (suite.page or suite.results) and arguments.cca:
         raise UsageError(f"--cca: suite {suite.name} has congestion controls of its own")
     chosen = _without_missing_stacks(_without_the_longest(_chosen(suite, arguments.only), arguments))
     if suite.criteria and arguments.cca:
@@ -513,6 +513,8 @@ def _with_references(suite: suites.Suite, arguments: argparse.Namespace) -> suit
         return suite
     against = tuple(name for name in map(str.strip, arguments.against.split(",")) if name)
     ccas.parse(arguments.against)
+    if {*against} == {one.name for one in ccas.parse(arguments.cca or "")}:
+        raise UsageError(f"--against {arguments.against}: that is the candidate; another congestion control expected")
     return dataclasses.replace(suite, against=against, parts=tuple(
         dataclasses.replace(part, against=against) if isinstance(part, criteria.Criterion) else part
         for part in suite.parts))

@@ -51,3 +51,9 @@ class AnalysisError(TestbedError):
 
 class DamagedRun(AnalysisError):
     """A file of a run folder is missing, or is not what the run left."""
+
+
+def what_failed(problem: OSError) -> str:
+    """An error of the operating system, in words: No space left on device: /x/y."""
+    said = problem.strerror or str(problem)
+    return f"{said}: {problem.filename}" if problem.filename else said

@@ -9,6 +9,7 @@ import signal
 import traceback
 
 from testbed.core import ending
+from testbed.core.errors import what_failed
 from testbed.runs.engine import EngineBase, OnProgress
 from testbed.runs.run import Job, Outcome, execute
 from testbed.runs.store import Store
@@ -36,8 +37,7 @@ def carry_out(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Pa
     try:
         return execute(job, engine, store, shared_dir, cpu, tell)
     except OSError as problem:
-        reason = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
-        return Outcome(job.plan.id, error=f"{reason}{_room_left(store.runs)}")
+        return Outcome(job.plan.id, error=f"{what_failed(problem)}{_room_left(store.runs)}")
     except Exception:
         return Outcome(job.plan.id, error="a bug in the testbed:\n" + traceback.format_exc())
 

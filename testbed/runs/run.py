@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import traffic
 from testbed.core import derived, environment
-from testbed.core.errors import EnvironmentProblem, RunFailed, TestbedError
+from testbed.core.errors import EnvironmentProblem, RunFailed, TestbedError, what_failed
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
 from testbed.runs.engine import EngineBase, OnProgress, traffic_context
@@ -83,7 +83,7 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             error, of_machine = str(problem), isinstance(problem, EnvironmentProblem)
         except OSError as problem:
             of_machine = problem.errno in (errno.ENOSPC, errno.EDQUOT)
-            error = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+            error = what_failed(problem)
         except Exception as problem:            # a defect of ours: the run is kept, with where it happened
             error = f"{stopwatch.phase}: {type(problem).__name__}: {problem}"
             record["traceback"] = traceback.format_exc()

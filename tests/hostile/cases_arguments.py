@@ -77,6 +77,8 @@ CASES = [
           ("set", "traffic.nosuch: unknown field", ["--cca", "reno,cubic", "--set", "traffic.nosuch=1"]))],
     _words("options-before-the-command", r"--quick: options come behind the command: testbed run small --quick$",
            "--quick", "run", "small"),
+    _words("options-before-the-verb", r"--results: options come behind the verb: testbed runs list --results x$",
+           "runs", "--results", "x", "list"),
     _words("results-before-the-command", r"options come behind the command: testbed report x --results 'a b'$",
            "--results", "a b", "report", "x"),
     _words("sensitivity-nothing", "arguments are required: scenario", "sensitivity"),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from testbed.core import archive
-from testbed.core.errors import TestbedError
+from testbed.core.errors import TestbedError, what_failed
 from testbed.executors.cluster import worker as there
 from testbed.executors.cluster.messages import Answer, Order
 from testbed.executors.cluster.payload_files import PayloadFiles
@@ -86,8 +86,7 @@ class Courier:
         except TestbedError as problem:
             return Outcome(run_id, error=str(problem))
         except OSError as problem:
-            return Outcome(run_id, error=f"{problem.strerror}: {problem.filename}" if problem.filename else
-                           str(problem))
+            return Outcome(run_id, error=what_failed(problem))
 
     def _try(self, job: Job, folder: pathlib.Path) -> Outcome:
         plan = job.plan

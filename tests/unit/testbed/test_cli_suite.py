@@ -236,6 +236,8 @@ def test_one_baseline_and_one_kernel(capsys, option, value):
 def test_a_suite_is_run_where_no_verb_is_given(capsys):
     assert cli.main(["suite", "published", "--only", "nosuch"]) == 2
     assert "--only nosuch: no such part of published" in capsys.readouterr().err
+    assert cli.main(["suite", "published", "--quick", "--cca", "cubic"]) == 2
+    assert "--cca: suite published has congestion controls of its own" in capsys.readouterr().err
     assert cli.main(["suite", "publshed"]) == 2
     assert "list, run or a suite expected; did you mean published?" in capsys.readouterr().err
 

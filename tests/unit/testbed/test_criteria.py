@@ -4,7 +4,7 @@
 import pytest
 
 from testbed import cli
-from testbed.cli import _suite_pages
+from testbed.cli import _series, _suite_pages
 from testbed.core import metric_names
 from testbed.core.errors import ScenarioError
 from testbed.scenario import suites
@@ -111,6 +111,17 @@ def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, 
     assert int(runs) % 7 == 0 and int(seconds) > 0 and total.startswith(f"all: {runs} runs, about ")
 
 
+def test_without_a_kernel_the_list_says_that_runs_are_not_known(capsys, tmp_path, monkeypatch, written):
+    """Not that there are none."""
+    def plans(words, build=True):
+        raise _series.NotReady("the guest kernel is not built yet")
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    monkeypatch.setattr(_series, "plans", plans)
+    assert cli.main(["assess", "--list", "--quick", "--criteria", str(written())]) == 0
+    _, line, total = capsys.readouterr().out.splitlines()
+    assert line.split()[2:4] == ["-", "-"] and total.startswith("all: the guest kernel is not built yet; files in ")
+
+
 @pytest.mark.parametrize("old, new, said", [
     ("pairs: yes", "pairs: no", "beside.yaml:7: tests.1.of: harm needs pairs: yes"),
     ("mean_throughput_l4", "mean_throughput", "beside.yaml:7: tests.1.metric: no such metric"),
@@ -155,6 +166,7 @@ def test_what_is_wrong_with_a_suite_of_criteria_is_said(written, old, new, said)
     ("cubic --only nosuch", "there are: 5.1.1, 5.1.2, 5.1.3,"),
     ("cubic --criteria iccrg", "--criteria iccrg: it has no criteria"),
     ("cubic --against nosuch/x.c --only 5.1.2", "nosuch/x.c"),
+    ("cubic --against cubic --only 5.1.2", "--against cubic: that is the candidate"),
     ("--list nosuch", "no congestion control 'nosuch'"),
     ("bbr --against reno,nosuch", "no congestion control 'nosuch'"),
     ("bbr --quick --only 5.1.2 --cluster nosuch:x", "--cluster nosuch:x: local, local:N, tcp://host:port"),

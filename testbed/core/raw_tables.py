@@ -28,13 +28,6 @@ class Table:
         return list(self.columns)
 
 
-@dataclasses.dataclass(frozen=True)
-class JsonFile:
-    """A JSON file of the raw folder: one object."""
-    what: str
-    required: bool = False
-
-
 def _columns(integers: str = "", numbers: str = "", texts: str = "", order: str = "") -> dict[str, str]:
     """{column: kind} in the given order (default: integers, numbers, texts)."""
     kinds = {name: kind for kind, names in ((INTEGER, integers), (NUMBER, numbers), (TEXT, texts))
@@ -164,24 +157,4 @@ TABLES = {
         "when the application of the other end had read its last byte; side is that of the sender, i or a",
         _columns("source conn index bytes", "sent_us delivered_us", "side",
                  order="source conn side index bytes sent_us delivered_us")),
-}
-
-#: raw/<name>
-JSON_FILES = {
-    "network.json": JsonFile("nodes, links, paths as they were built", required=True),
-    "workload.json": JsonFile("components of the traffic, with what they offer; flow records; programs left out",
-                              required=True),
-    "checks.json": JsonFile("the network and the settings of its nodes, measured before traffic"),
-    "late.json": JsonFile("what of the settings and queues is another after the traffic; the kernel's warnings"),
-    "counters.json": JsonFile("counters of every link: when measuring began, at the end, when the network was empty"),
-    "snmp.json": JsonFile("what the TCP/IP stack of every node counted: when measuring began, at the end, drained"),
-    "guest.json": JsonFile("what the programs, the traffic and the probes account for"),
-}
-
-#: other files of raw/ that no metric is made from
-OTHER_FILES = {
-    "ss.txt.gz": "what `ss -tinH` prints on each host, after a line `# t_us=... node=...`",
-    "capture-*.gz": "packets that left a device or arrived at it (.pcap or .pcapng); only with the probe pcap",
-    "program-*": "what a program said (.out, .err), and the files that it was to leave",
-    "iperf3-flow*.json": "what iperf3 says of a flow: its sender; the receiver: iperf3-flow*-server.json",
 }

@@ -20,7 +20,6 @@ from testbed.packet_scripts.language import (Anything, Call, Either, Expression,
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _MSG_FASTOPEN = 0x20000000
-_MSG_ERRQUEUE = 0x2000
 _TCP_MD5SIG = 14
 _MOST_BYTES = 64 << 20
 

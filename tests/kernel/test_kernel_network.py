@@ -2,9 +2,11 @@
 """The emulated network is what the scenario says: RTT, rate, buffer, loss, conservation."""
 import fnmatch
 import math
+import re
 
 import pytest
 
+from testbed import PROJECT_DIR
 from testbed.core import raw_tables
 from tests.kernel.small_runs import H_SHAPE, PARKING_LOT, small_scenario
 
@@ -57,12 +59,14 @@ def test_greedy_flow_fills_the_link(greedy_run):
     assert sent * 8 / seconds == pytest.approx(100e6, rel=2e-3)
 
 
-def test_every_raw_file_is_of_the_schema(greedy_run):
+def test_every_raw_file_is_of_the_schema_or_on_its_page(greedy_run):
     there = {path.name for path in (greedy_run.folder / "raw").iterdir()}
     tables = {f"{name}.csv.gz" for name in raw_tables.TABLES}
-    assert {name for name in there - tables - raw_tables.JSON_FILES.keys()
-            if not any(fnmatch.fnmatch(name, pattern) for pattern in raw_tables.OTHER_FILES)} == set()
-    assert {name for name, file in raw_tables.JSON_FILES.items() if file.required} <= there
+    page = (PROJECT_DIR / "docs/reference/run-folder.md").read_text()
+    rows = re.findall(r"^\| (.*?) \|", page.partition("Other files in `raw/`:")[2].partition("\n\n`")[0], re.MULTILINE)
+    others = [re.sub("<.*?>", "*", name) for row in rows for name in re.findall("`([^`]+)`", row)]
+    assert {"network.json", "workload.json"} <= {*others} & there
+    assert {name for name in there - tables if not any(fnmatch.fnmatch(name, one) for one in others)} == set()
 
 
 def test_verdict_is_valid(greedy_run):

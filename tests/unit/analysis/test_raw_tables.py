@@ -2,11 +2,13 @@
 """The schema of the raw tables, and that nothing else can be written."""
 import gzip
 import io
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from testbed import PROJECT_DIR
 from testbed.core import raw_files, raw_tables
 from testbed.core.raw_files import write_table
 
@@ -47,10 +49,18 @@ def test_other_columns_are_refused_and_leave_no_file(tmp_path, change):
     assert not (tmp_path / "queue.csv.gz").exists()
 
 
+def test_the_page_has_all_columns_and_no_others():
+    page = (PROJECT_DIR / "docs/reference/run-folder.md").read_text().partition("| table | a row is | columns |")[2]
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*?) \|$", page.partition("\n\n")[0], re.MULTILINE))
+    told = {name: rows[words.split("`")[1]] if words.startswith("as of") else words for name, words in rows.items()}
+    assert {name: words.strip("`").split(", ") for name, words in told.items()} == {
+        name: one.names() for name, one in raw_tables.TABLES.items()}
+
+
 def test_kinds_and_units():
     kinds = {raw_tables.INTEGER, raw_tables.NUMBER, raw_tables.TEXT}
     for entry in raw_tables.TABLES.values():
-        assert entry.what and set(entry.columns.values()) <= kinds
+        assert set(entry.columns.values()) <= kinds
         assert all(entry.columns[column] != raw_tables.TEXT for column in entry.columns if column.endswith("_us"))
     with pytest.raises(ValueError, match="no place in the order for b"):
         raw_tables._columns("a b", order="a")

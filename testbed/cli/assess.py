@@ -83,7 +83,8 @@ def _list(found: suites.Suite, asked: argparse.Namespace, most: int) -> int:
     print(f"{'section':<8} {'file':<{width}} {'runs':>5} {'wall_s':>8}  title")
     for one in costs:
         part = one.part
-        runs, seconds = (f"{one.runs}", f"{one.wall_s:.0f}") if not (one.why_not or one.left.unknown) else ("-", "-")
+        runs, seconds = (f"{one.runs}", f"{one.wall_s:.0f}") if one.runs or not (
+            one.why_not or one.left.unknown) else ("-", "-")
         note = f" (not run: {one.why_not})" if one.why_not else ""
         if one.shares:
             note = f" ({'more of' if one.runs else 'all'} its runs are those of {', '.join(one.shares)})"
@@ -91,9 +92,10 @@ def _list(found: suites.Suite, asked: argparse.Namespace, most: int) -> int:
     total_s = sum(one.wall_s for one in costs)
     left = f", of which {sum(one.left.missing for one in costs)} are left" if candidate else ""
     folder = found.file.path.parent / found.criteria if found.file else found.criteria
+    count = sum(one.runs for one in costs)
     unknown = next((one.left.unknown for one in costs if one.left.unknown), "")     # of a kernel that is not built yet
-    said = unknown or f"{sum(one.runs for one in costs)} runs, about {show_duration(total_s)}{left}"
-    print(f"all: {said}; files in {folder}")
+    said = [f"{count} runs, about {show_duration(total_s)}{left}"] if count or not unknown else []
+    print(f"all: {'; besides: '.join([*said, *filter(None, [unknown])])}; files in {folder}")
     if most:
         print(f"where a verdict needs more seeds, some are added, up to {most}")
     return 0

@@ -72,8 +72,8 @@ def announce(plans: Sequence[Plan], arguments: argparse.Namespace, is_sweep: boo
     """Say how many runs are left and about how long they take, and ask before a long sweep."""
     found = Left(len(plans), len(plans), sum(map(usual_s, plans)) / (arguments.jobs or len(os.sched_getaffinity(0)))) \
         if arguments.again else left(plans, usual_s, arguments.jobs)
-    guess = "" if found.missing < found.runs else ", at the pace of real time" if found.missing else ""
     if found.missing:
+        guess = ", at the pace of real time; runs are often faster" if found.missing == found.runs else ""
         progress.step(f"{say(found)}{guess}")
     if is_sweep:
         confirm(found, arguments.yes)

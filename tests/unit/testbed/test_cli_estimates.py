@@ -43,7 +43,7 @@ def announce(found, of, is_sweep=True):
 
 def test_a_short_sweep_says_how_long_and_does_not_ask(monkeypatch, capsys):
     announce(plans(4, 59), arguments())
-    assert capsys.readouterr().err == "4 of 4 runs, about 2:00, at the pace of real time\n"
+    assert capsys.readouterr().err == "4 of 4 runs, about 2:00, at the pace of real time; runs are often faster\n"
     answer(monkeypatch, "")
     announce(plans(4, 59), arguments())
 
@@ -61,7 +61,7 @@ def test_a_long_sweep_asks_on_a_terminal(monkeypatch, text, begins):
 def test_what_is_no_sweep_says_how_long_and_does_not_ask(monkeypatch):
     answer(monkeypatch, "")
     announce(plans(100, 59), arguments(), is_sweep=False)
-    assert sys.stderr.getvalue() == "100 of 100 runs, about 50:00, at the pace of real time\n"
+    assert sys.stderr.getvalue() == "100 of 100 runs, about 50:00, at the pace of real time; runs are often faster\n"
 
 
 def test_yes_and_no_terminal_are_not_asked(monkeypatch, capsys):

@@ -24,7 +24,7 @@ VALUES = {name: list(itertools.islice(values, 100)) for name, values in SPREAD.i
 
 
 def finding(values, asked=None):
-    return assessment._judged(DELAY, {}, "", "ms", {}, [OfSeed(seed, value, [value]) for seed, value in
+    return assessment._judged(DELAY, {}, {}, "", "ms", {}, [OfSeed(seed, value, [value]) for seed, value in
                                                         enumerate(values, start=1)], asked or len(values))
 
 

@@ -24,8 +24,8 @@ VALUES = {name: list(itertools.islice(values, 100)) for name, values in SPREAD.i
 
 
 def finding(values, asked=None):
-    return assessment._judged(DELAY, {}, {}, "", "ms", {}, [OfSeed(seed, value, [value]) for seed, value in
-                                                        enumerate(values, start=1)], asked or len(values))
+    seeds = [OfSeed(seed, value, [value]) for seed, value in enumerate(values, start=1)]
+    return assessment._judged(DELAY, {}, {}, "", "ms", {}, seeds, asked or len(values))
 
 
 def assessed(name, *findings):

@@ -20,6 +20,8 @@ _MOST_SPREAD_US = 2 * (2**31 - 1) // 1000
 _LONGEST_BURST_NS = 64 * (2**32 - 1)
 #: what netem's table of delays holds: steps of 2**10 in numbers of 16 bits, and a step of 2**31 ns / 8
 _MOST_ATTEMPTS, _MOST_STEP_US = 31, 268_000
+#: tc's gact takes no larger number
+_MOST_EVERY = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +38,7 @@ class GilbertElliott:
 class Periodic:
     """Every so many-th packet is lost."""
     kind: str = fields.word()
-    every: int = fields.count(least=2, most=65535)
+    every: int = fields.count(least=2, most=_MOST_EVERY)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,6 +53,7 @@ def test_what_tc_is_told(section, netems, actions):
     ({"loss_model": {"kind": "gilbert-elliott", "to_bad_percent": 0, "to_good_percent": 1}}, "loss_model.to_bad",
      "above"),
     ({"loss_model": {"kind": "periodic", "every": 1}}, "loss_model.every", "at least 2"),
+    ({"loss_model": {"kind": "periodic", "every": 10_001}}, "loss_model.every", "at most 10000"),
     ({"loss_model": {"kind": "periodic", "every": 9}, "loss_percent": 1}, "loss_model", "not together with loss"),
     ({"loss_model": {"kind": "periodic", "every": 9}, "schedule": [{"at_us": 1, "loss_percent": 1}]}, "loss_model",
      "not together with loss"),

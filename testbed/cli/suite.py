@@ -212,7 +212,6 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
     progress.step(_estimates.say(found))
     _estimates.confirm(found, arguments.yes)
     store = Store(results_dir())
-    store.create()
     first = {step.part.name: len({plan.seed for plan in step.plans}) for step in steps if step.plans}
     most = _more_seeds.limit(suite, arguments)
     ran = _suite_pages.Ran(suite, chosen, {step.part.name: step.plans for step in steps}, subjects, {},
@@ -228,6 +227,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suite_parts.Part], steps: Sequenc
                     for part in chosen if part.name in counts], ran, codes)
     if most:
         _more_seeds.until_decided(first, most, ran.looks, lambda: _suite_pages.assessments(ran), carry_out)
+    store.create()
     _suite_pages.write(ran)
     print(f"all reports: {_overview.build(store.results, ran.problems)}")
     if ran.problems:

@@ -112,7 +112,7 @@ def test_the_list_has_names_of_files_and_seconds(capsys, tmp_path, monkeypatch, 
 
 
 def test_without_a_kernel_the_list_says_that_runs_are_not_known(capsys, tmp_path, monkeypatch, written):
-    """Not that there are none."""
+    """It does not say that there are 0 runs."""
     def plans(words, build=True):
         raise _series.NotReady("the guest kernel is not built yet")
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))

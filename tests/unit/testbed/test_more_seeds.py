@@ -106,7 +106,7 @@ def test_p_counts_as_often_as_it_is_looked_at():
     assert thrice.findings[0].p_holm == pytest.approx(3 * once.findings[0].p_holm)
     assert "1 findings, each judged up to 3 times" in thrice.findings[0].why
     assessment.correct([thrice])
-    assert thrice.word == FAILS, "a page is corrected anew after each round"
+    assert thrice.word == FAILS, "p is corrected again after each round of seeds"
 
 
 def test_how_often_meets_is_said_of_a_mean_on_the_threshold():

@@ -26,6 +26,8 @@ def compute(run: Run) -> list[Metric]:
         edges = np.array(series.covered(run, link, samples))
         dropped = float(np.diff(series.counter_at(samples, "drops", edges))[0])
         found.append(Metric("drops", link, "packets", dropped))
+        if run.bottlenecks[link].uncut:
+            continue                            # what was sent is counted in segments, what was dropped in packets
         rate = series.drop_percent(samples, edges)[0]
         if np.isfinite(rate):
             found.append(Metric("drop_rate", link, "%", float(rate)))

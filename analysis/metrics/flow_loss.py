@@ -37,6 +37,8 @@ def shares(run: Run) -> dict[int, float]:
     counters = run.record(Counters, "counters.json") if flows else None
     if counters is None:
         return {}
+    if any(link.uncut for link in run.network.links):
+        return {}                               # what was sent is counted in segments, what was lost in packets
     links = counters.drained
     # counters of the interval alone do not tell UDP's drops from others, or losses from what is under way
     exact = counters.has("measure_from") and len(run.flows) == 1

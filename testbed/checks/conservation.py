@@ -26,8 +26,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     wrong = 0
     double = {link.name: link.duplicate_percent for link in network.links if link.duplicate_percent}
+    uncut = {link.name: link for link in network.links if link.uncut}
     for name, one in links.items():
-        for law, left, right in (
+        for law, left, right in _uncut_laws(uncut[name], one) if name in uncut else (
                 ("sent = left the device", one.sent_packets, one.device_tx_packets),
                 ("left the device = arrived", one.device_tx_packets, one.device_rx_packets),
                 ("arrived = delivered + lost + on the wire", one.device_rx_packets,
@@ -37,7 +38,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 wrong += 1
                 yield Finding("invalid", f"{name}: {law} does not hold: {left} and {right} packets")
     for router in (node.name for node in network.nodes if node.role in ("router", "switch")):
-        finding = _router(router, links, counters.air_drained.get(router))
+        finding = _router(router, links, counters.air_drained.get(router), bool(uncut))
         wrong += finding.level != "ok"
         yield finding
     for link in network.links:
@@ -53,13 +54,26 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                       f"every packet accounted for on {len(links)} link directions ({total} packets)")
 
 
-def _router(router: str, links: Mapping[str, LinkCounters], air: StationCounters | None) -> Finding:
+def _uncut_laws(link: Link, one: LinkCounters) -> Iterator[tuple[str, int, int]]:
+    """(law, left, right) of a link whose packets may have many segments; what it lost or holds has as many at most."""
+    yield "left the device = arrived", one.device_tx_packets, one.device_rx_packets
+    most = link.most_segments
+    yield "sent = left the device", one.sent_packets, min(max(one.sent_packets, one.device_tx_packets),
+                                                          one.device_tx_packets * most)
+    gone = one.wire_dropped_packets + one.wire_queued_packets
+    yield ("sent = delivered + lost + on the wire", one.sent_packets - one.wire_delivered_packets,
+           min(max(one.sent_packets - one.wire_delivered_packets, gone), gone * most))
+
+
+def _router(router: str, links: Mapping[str, LinkCounters], air: StationCounters | None, uncut: bool) -> Finding:
     """What its links bring = what its other links take, drop or still hold; air: of its radio, if it has one, for what
-    becomes of packets there is the business of the check `air`."""
-    into = sum(link.wire_delivered_packets for link in links.values() if link.to_node == router)
+    becomes of packets there is the business of the check `air`. uncut: a packet is one, however many segments it has.
+    """
+    arriving = [link for link in links.values() if link.to_node == router]
     leaving = [link for link in links.values() if link.from_node == router]
-    out, dropped, queued = (sum(link.sent_packets for link in leaving), sum(link.dropped_packets for link in leaving),
-                            sum(link.queued_packets for link in leaving))
+    into = sum(link.left_wire_packets if uncut else link.wire_delivered_packets for link in arriving)
+    out = sum(link.device_tx_packets if uncut else link.sent_packets for link in leaving)
+    dropped, queued = (sum(link.dropped_packets for link in leaving), sum(link.queued_packets for link in leaving))
     if air:
         into, out = into + air.device_rx_packets, out + air.device_tx_packets
     holds = into == out + dropped + queued

@@ -46,10 +46,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     record, counters = evidence.snmp, evidence.counters
     radios = {station.node for cell in evidence.network.cells for station in cell.stations}
-    came = {"measure_from": _came_until(evidence, record.measure_from_us)}
+    uncut = any(link.uncut for link in evidence.network.links)
+    # rows of a queue count segments where nobody cuts packets
+    came = {} if uncut else {"measure_from": _came_until(evidence, record.measure_from_us)}
     for reading in ("at_end", "drained"):
         came[reading] = {name: (total, total) for name, one in counters.reading(reading).items()
-                         for total in (one.sent_packets + one.dropped_packets + one.queued_packets,)}
+                         for total in ((one.device_tx_packets if uncut else one.sent_packets) + one.dropped_packets
+                                       + one.queued_packets,)}
     programs = {node for flow in evidence.flows if flow.transport == "program"
                 for node in (flow.sender, flow.receiver)}
     by_links = _ByLinks(evidence.network.links, came, counters, evidence.network.ip_version, programs)
@@ -80,7 +83,8 @@ def _laws(node: Node, values: NodeCounters, number: int, reading: str, by: _ByLi
     large packet as one, also one that somebody else's program hands over by UDP segmentation offload."""
     out = [link.name for link in by.links if link.from_node == node.name]
     into = [link for link in by.links if link.to_node == node.name]
-    if out and not (node.has("gso") and node.gso) and all(name in by.came.get(reading, {}) for name in out):
+    cut_itself = node.has("gso") and node.gso and not any(link.uncut for link in by.links)
+    if out and not cut_itself and all(name in by.came.get(reading, {}) for name in out):
         least, most = (sum(by.came[reading][name][end] for name in out) for end in (0, 1))
         sent = _SENT[by.ip_version] if by.ip_version == 6 or _SEPARATE in values else _SENT[4][:1]
         stack = sum(values[name][number] for name in sent if name in values)
@@ -90,7 +94,8 @@ def _laws(node: Node, values: NodeCounters, number: int, reading: str, by: _ByLi
             least -= (_UDP_SEGMENTS - 1) * sum(values[name][number] for name in _UDP_SENT if name in values)
         yield "sent = queued", max(least, 0), most + refused, stack
     if into and by.counters.has(reading) and not any(link.gro for link in into):
-        total = sum(by.counters.reading(reading)[link.name].wire_delivered_packets for link in into)
+        counters = [(by.counters.reading(reading)[link.name], link.uncut) for link in into]
+        total = sum(one.left_wire_packets if uncut else one.wire_delivered_packets for one, uncut in counters)
         yield "delivered = received", total, total, values.get(_RECEIVED[by.ip_version], [0] * (number + 1))[number]
 
 

@@ -7,8 +7,9 @@ from testbed.checks import Evidence, Finding
 from testbed.core import units
 from testbed.core.guest_files import Checks, MeasuredBottleneck, MeasuredPath
 from topologies import queues, standards
-from topologies.links import varying
+from topologies.links import end_hosts, varying
 from topologies.links.records import Link, Network
+from topologies.linux import tc
 from topologies.wireless import airways
 
 NEEDS = ("checks.json",)
@@ -52,15 +53,22 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _offloads(offloads: Mapping[str, Mapping[str, bool]], links: Sequence[Link]) -> Iterator[Finding]:
-    """All off, but GRO where a host is to merge what it receives (topologies/linux/network.py)."""
-    wanted = {(f"{link.to_node}/g{link.peer_device}", "gro") for link in links if link.gro}
+    """All off, but GRO where a host is to merge what it receives (topologies/linux/network.py), and TSO and GSO where
+    nobody is to cut what a host sends."""
+    merging = {(f"{link.to_node}/g{link.peer_device}", "gro") for link in links if link.gro}
+    whole = {f"{node}/{device}" for link in links if link.uncut
+             for node, device in ((link.from_node, link.device), (link.to_node, tc.wire_device(link.peer_device)))}
+    wanted = merging | {(name, feature) for name in whole for feature in end_hosts.UNCUT_FEATURES}
     active = {(name, feature) for name, features in offloads.items() for feature, on in features.items() if on}
     for what, names in (("on", active - wanted), ("off", wanted - active if offloads else set())):
         if names:
             yield Finding("invalid", f"offloads are {what}: {', '.join(sorted(map(' '.join, names)))}")
     if offloads and active == wanted:
-        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(offloads) - len(wanted)} interfaces"
-                      + f", GRO is on where {len(wanted)} hosts merge packets" * bool(wanted))
+        plain = len(offloads) - len(merging) - len(whole)
+        found = ((plain, f"TSO, GSO and GRO are off on all {plain} interfaces"),
+                 (len(merging), f"GRO is on where {len(merging)} hosts merge packets"),
+                 (len(whole), f"TSO and GSO are on at {len(whole)} interfaces, which cut no packets"))
+        yield Finding("ok", ", ".join(text for number, text in found if number))
 
 
 def _left_out(measured: Checks, network: Network) -> Iterator[Finding]:

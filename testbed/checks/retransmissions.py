@@ -129,9 +129,10 @@ def _lost(reading: str, sockets: _Sockets, tcp: Sequence[Flow], record: Snmp, ev
     again = total(record, "TcpRetransSegs", place)
     if reading == "at_end":
         twice = came_twice(record, place)
-        counters = evidence.counters.at_end.values()
-        lost = sum(one.dropped_packets + one.wire_dropped_packets for one in counters)
-        under_way = sum(one.queued_packets + one.wire_queued_packets for one in counters)
+        counters = evidence.counters.at_end
+        most = {link.name: link.most_segments for link in evidence.network.links}
+        lost = sum((one.dropped_packets + one.wire_dropped_packets) * most[name] for name, one in counters.items())
+        under_way = sum((one.queued_packets + one.wire_queued_packets) * most[name] for name, one in counters.items())
         if again - total(record, "TcpExtTCPSynRetrans", place) > lost + twice + under_way:
             yield (f"{again:.0f} segments were sent again, {lost} packets were lost, {twice:.0f} "
                    f"segments came twice and {under_way} packets were under way at the end")

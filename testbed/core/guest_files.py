@@ -22,6 +22,9 @@ class LinkCounters(Direction):
 
     sent + dropped + queued is what reached the queue. What is lost where the wire begins (lose_segments, a
     policer's) is chosen_dropped, a part of wire_dropped.
+
+    Of a packet of many segments that nobody cut, Linux counts the segments in sent and wire_delivered, and one packet
+    in all others.
     """
     sent_packets: int
     sent_bytes: int
@@ -38,6 +41,11 @@ class LinkCounters(Direction):
     chosen_dropped_packets: int = 0
     #: that the wire let go before others
     wire_early_packets: int
+
+    @property
+    def left_wire_packets(self) -> int:
+        """What came out of the wire, each as one packet, however many segments it has; nothing may be doubled."""
+        return int(self.device_rx_packets - self.wire_dropped_packets - self.wire_queued_packets)
 
 
 class StationCounters(Record):

@@ -19,6 +19,8 @@ _MOST_INITCWND = 44
 _MOST_SSTHRESH = 2**31 - 2
 _SECOND_US = 10**6
 _DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+#: what all devices have where nobody cuts packets of many segments
+UNCUT_FEATURES = ("tso", "gso")
 #: fields that are settings of the kernel of the same name
 FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
 
@@ -35,7 +37,7 @@ class HostsSection:
         fields.count(least=2, most=_MOST_SSTHRESH), keys=r"n[0-9]{1,6}", example="n4", default=None)
     #: link: as the topology says of the host's link
     qdisc: str = fields.word(choices=("link", "fq"), default="link")
-    offloads: str = fields.word(choices=("none", "gso", "gso+gro"), default="none")
+    offloads: str = fields.word(choices=("none", "gso", "gso+gro", "uncut"), default="none")
     #: the least and the most that a packet waits before it leaves a host differ by this much; by default it depends on
     #: the traffic (testbed/scenario/scenario.py)
     jitter_us: int | None = fields.time(default=None, most=_SECOND_US)
@@ -81,17 +83,32 @@ def apply(hosts: HostsSection, network: Network) -> Network:
     for name in hosts.initial_ssthresh or {}:
         if name not in of_hosts:
             raise FieldError(f"initial_ssthresh.{name}", f"no host {name}; there are: {_some(of_hosts)}")
-    segments, merges = hosts.offloads != "none", hosts.offloads == "gso+gro"
+    merges, uncut = hosts.offloads == "gso+gro", hosts.offloads == "uncut"
+    segments = merges or hosts.offloads == "gso"
+    if uncut:
+        _can_be_uncut(network)
     links = []
     for link in network.links:
         sends, receives = link.from_node in of_hosts, link.to_node in of_hosts
         queue = _fair_queue(link) if sends and hosts.qdisc == "fq" else {}
+        queue |= {"uncut": True} if uncut else {}
         links.append(link.changed(
             **queue, gso=sends and segments, jitter_us=hosts.jitter_us or 0 if sends else 0,
             coalescing_us=hosts.coalescing_us if receives else 0,
             packet_cost_us=hosts.packet_cost_us if receives else 0, gro=receives and merges))
     return network.changed(
         nodes=[_of_host(hosts, node) if node.name in of_hosts else node for node in network.nodes], links=links)
+
+
+def _can_be_uncut(network: Network) -> None:
+    """FieldError where packets of many segments would meet what looks at frames one by one."""
+    if network.cells:
+        raise FieldError("offloads", "uncut: what goes over the air is cut into frames before; gso is possible")
+    for link in network.links:
+        what = "a schedule with outages" if varying.varies(link, "up") else "a trace" if link.opportunities \
+            else "lose_segments" if link.lose_segments else ""
+        if what:
+            raise FieldError("offloads", f"uncut: {link.name} has {what}, which needs single segments; gso is possible")
 
 
 def _of_host(hosts: HostsSection, node: Node) -> Node:

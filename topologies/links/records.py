@@ -11,6 +11,10 @@ from testbed.core import ip
 from testbed.core.record import Direction, ListOf, Perhaps, Record
 
 
+#: of IP with what it carries; and headers of IPv6 and TCP with all options
+_LARGEST_BYTES, _MOST_HEADERS_BYTES = 1 << 16, 40 + 60
+
+
 class Node(Record):
     """A host, a router or a switch."""
     name: str
@@ -134,6 +138,13 @@ class Link(Direction):
     packet_cost_us: int
     gso: bool = False
     gro: bool = False
+    #: nobody cuts packets of many segments, all the way to the receiver
+    uncut: bool = False
+
+    @property
+    def most_segments(self) -> int:
+        """Of which a packet can be that nobody cut; 1 where packets are cut."""
+        return _LARGEST_BYTES // (self.mtu_bytes - _MOST_HEADERS_BYTES) + 1 if self.uncut else 1
 
     @property
     def limit(self) -> int:

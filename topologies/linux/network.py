@@ -23,7 +23,7 @@ from mininet.topo import Topo
 from mininet.util import numCores
 
 from testbed.core import ip
-from topologies.links import records
+from topologies.links import end_hosts, records
 from topologies.linux import netlink_batch, tc, tc_messages
 from topologies.linux.namespace import Keeper, Namespaces, open_namespace, set_offloads, write_sysctl
 from topologies.linux.rtnetlink import ask_for_words, raise_error
@@ -354,9 +354,10 @@ def single_segments(device: str) -> str:
 
 
 def _offloads(out: records.Link, back: records.Link) -> dict[str, dict[str, bool]]:
-    """Turn off what the devices at one end of a link offload; {device: {feature: on?}}."""
+    """Turn off what the devices at one end of a link offload, and on what is wanted; {device: {feature: on?}}."""
     merged = {_merged_device(out.device)} if back.gro else set()
-    return {device: set_offloads(device, {"gro"} if device in merged else set())
+    kept = end_hosts.UNCUT_FEATURES if out.uncut else ()
+    return {device: set_offloads(device, {"gro"} if device in merged else kept)
             for device in (out.device, wire_device(out.device), *merged)}
 
 

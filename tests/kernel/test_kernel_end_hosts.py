@@ -112,6 +112,12 @@ def test_without_gro_it_hands_over_many_and_the_receiver_sees_each(measured):
     assert found["segments_seen"] == pytest.approx(1_000_000 / 1448 + 3, abs=3)
 
 
+def test_where_nobody_cuts_the_receiver_gets_what_tcp_handed_over(measured):
+    found = measured(offloads="uncut")["transfer"]
+    assert max(found["lengths"]) > 10 * 1448
+    assert found["segments_seen"] == len(found["lengths"]) < 1_000_000 / 1448 / 2
+
+
 # -- in runs --------------------------------------------------------------------------------
 
 def test_hosts_of_a_run(run_scenario):

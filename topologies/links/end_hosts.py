@@ -106,7 +106,7 @@ def _can_be_uncut(network: Network) -> None:
         raise FieldError("offloads", "uncut: what goes over the air is cut into frames before; gso is possible")
     for link in network.links:
         what = "a schedule with outages" if varying.varies(link, "up") else "a trace" if link.opportunities \
-            else "lose_segments" if link.lose_segments else ""
+            else "lose_segments" if link.lose_segments else "duplicates" if link.duplicate_percent else ""
         if what:
             raise FieldError("offloads", f"uncut: {link.name} has {what}, which needs single segments; gso is possible")
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every check passes on good evidence, and together they make a verdict (bad: test_checks_fails.py)."""
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from testbed.checks import _flows, _tables, edges
 from testbed.core.errors import DamagedRun
 from testbed.core.run_files import Scenario
 from tests.unit.testbed import bad_air, bad_links, bad_quic, bad_runs, bad_senders, evidence_files, spoils, steady_runs
+from topologies.linux import tc
 from traffic.workload.records import Flow
 
 
@@ -138,6 +141,52 @@ def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
     for link in ("left_to_right", "r2_to_n2"):
         drained[link] = evidence_files.counters(drained[link]["from"], drained[link]["to"], 74_950)
     assert {level for level, _ in findings("conservation", files)} == {"ok"}
+
+
+def _uncut(files, segments):
+    """Each packet has so many segments, and nobody cuts them: queues and wires count segments in what they sent."""
+    for link in files["network.json"]["links"]:
+        link["uncut"] = True
+        for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}"):
+            files["checks.json"]["offloads"][place] = {"tso": True, "gso": True, "gro": False}
+    for node in files["network.json"]["nodes"]:
+        if node["role"] == "host":
+            node["gso"] = True
+    for reading in files["counters.json"].values():
+        for one in reading.values():
+            for name in ("device_tx_packets", "device_rx_packets", "dropped_packets"):
+                one[name] //= segments
+    for values in files["snmp.json"]["nodes"].values():
+        for name in values:
+            if name.startswith("Ip"):
+                values[name] = [count // segments for count in values[name]]
+
+
+@pytest.mark.parametrize("check", ["conservation", "forwarded", "idle_network", "retransmissions", "stack"])
+def test_packets_that_nobody_cuts_count_once_in_devices_and_by_segment_in_queues(findings, files, check):
+    _uncut(files, 10)
+    assert {level for level, _ in findings(check, files)} == {"ok"}
+
+
+@pytest.mark.parametrize("check, counter, more, message", [
+    ("conservation", "sent_packets", 700_000, "n2_to_r2: sent = left the device does not hold: 848720 and 698984"),
+    ("conservation", "device_rx_packets", 1, "n2_to_r2: left the device = arrived does not hold: 14872 and 14873"),
+    ("conservation", "sent_packets", 3, r"n2_to_r2: sent = delivered \+ lost \+ on the wire does not hold: 3 and 0"),
+    ("conservation", "wire_dropped_packets", 1, "r2: 22371 packets in but 22362 out"),
+    ("forwarded", "device_tx_packets", 2, "n2: sent = queued does not hold .*: 14872 packets by its stack, 14874"),
+    ("forwarded", "wire_queued_packets", 2, "r2: delivered = received does not hold .*: 22372 packets by its stack"),
+])
+def test_packets_that_nobody_cuts_do_not_vanish(findings, files, check, counter, more, message):
+    _uncut(files, 10)
+    files["counters.json"]["drained"]["n2_to_r2"][counter] += more
+    found = findings(check, files)
+    assert any(level == "invalid" and re.search(message, text) for level, text in found), found
+
+
+def test_where_nobody_is_to_cut_all_interfaces_say_so(findings, files):
+    _uncut(files, 10)
+    files["checks.json"]["offloads"]["r1/r1-eth0"]["tso"] = False
+    assert ("invalid", "offloads are off: r1/r1-eth0 tso") in findings("idle_network", files)
 
 
 @pytest.mark.parametrize("load, carried, waiting_bytes, level", [

@@ -6,7 +6,7 @@ import pytest
 
 import topologies
 from testbed.core import fields
-from topologies.links import end_hosts
+from topologies.links import end_hosts, records
 from topologies.linux import network as guest_network, tc
 
 EDGE = {"rate_bps": 10**8, "queue": {"limit": 10_000}}
@@ -59,8 +59,8 @@ def test_jitter_where_hosts_send_and_costs_where_they_receive():
     ("initial_ssthresh.r1", {"initial_ssthresh": {"r1": 10}}, "names such as 'n4' expected, not 'r1'"),
     ("initcwnd", {"initcwnd": True}, "a whole number expected"), ("initcwnd", {"initcwnd": 2.5}, "a whole number"),
     ("qdisc", {"qdisc": "codel"}, "one of link, fq expected, not 'codel'"),
-    ("offloads", {"offloads": "all"}, "one of none, gso, gso+gro expected, not 'all'"),
-    ("offloads", {"offloads": False}, "one of none, gso, gso+gro expected, not False"),
+    ("offloads", {"offloads": "all"}, "one of none, gso, gso+gro, uncut expected, not 'all'"),
+    ("offloads", {"offloads": False}, "one of none, gso, gso+gro, uncut expected, not False"),
     ("offloads", {"offloads": "gso+gro"}, "gso+gro needs coalescing such as '50 us'"),
     ("jitter", {"jitter": 120}, "a value with a unit such as '20 ms' expected"),
     ("jitter", {"jitter_us": -1}, "must be at least 0"), ("jitter", {"jitter_us": 10**6 + 1}, "must be at most 1 s"),
@@ -172,6 +172,28 @@ def test_a_host_may_send_many_segments_at_once_to_a_receiver_that_merges_nothing
         "left_to_right": (False, False), "right_to_left": (False, False), "n1_to_r1": (True, False),
         "r2_to_n2": (False, False), "n2_to_r2": (True, False), "r1_to_n1": (False, False)}
     assert not [line for line in Recorded(network).lines("n1") if "gso_max_segs" in line]
+
+
+def test_where_nobody_cuts_no_link_has_a_cutter_and_all_say_so():
+    """And without it no link says anything, so that runs of scenarios without it are what they were."""
+    network = built(offloads="uncut")
+    assert [node["gso"] for node in network["nodes"] if node["role"] == "host"] == [True, True]
+    assert {(one["uncut"], one["gso"], one["gro"]) for one in network["links"]} == {(True, False, False)}
+    assert not any("tbf" in line for one in network["links"] for line in tc.egress(one, 0))
+    assert {one.most_segments for one in network.links} == {47} and link(built(), "n1_to_r1").most_segments == 1
+    assert not any("uncut" in one.content() for one in built(offloads="gso").links)
+
+
+@pytest.mark.parametrize("changes, what", [
+    ({"schedule": [records.Change({"at_us": 5, "up": False})]}, "a schedule with outages"),
+    ({"opportunities": records.Opportunities({"times": [(0, 1)], "period_us": 10})}, "a trace"),
+    ({"lose_segments": [3]}, "lose_segments"), ({"duplicate_percent": 1.0}, "duplicates")])
+def test_where_single_segments_are_looked_at_somebody_has_to_cut(changes, what):
+    plain = topologies.resolve(SECTION)
+    network = plain.changed(links=[plain.links[0].changed(**changes), *plain.links[1:]])
+    with pytest.raises(fields.FieldError, match=f"uncut: {plain.links[0].name} has {what}, which needs") as problem:
+        end_hosts.apply(fields.decode(end_hosts.HostsSection, {"offloads": "uncut"}), network)
+    assert problem.value.field == "offloads"
 
 
 def test_a_host_that_merges_receives_on_the_other_end_of_a_veth():

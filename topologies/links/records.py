@@ -10,7 +10,6 @@ from typing import Annotated
 from testbed.core import ip
 from testbed.core.record import Direction, ListOf, Perhaps, Record
 
-
 #: of IP with what it carries; and headers of IPv6 and TCP with all options
 _LARGEST_BYTES, _MOST_HEADERS_BYTES = 1 << 16, 40 + 60
 

@@ -183,6 +183,25 @@ def test_packets_that_nobody_cuts_do_not_vanish(findings, files, check, counter,
     assert any(level == "invalid" and re.search(message, text) for level, text in found), found
 
 
+def test_where_tcp_hands_over_several_segments_one_of_a_megabyte_may_be_shorter(findings, files):
+    spoils.limited(window=20)(files)
+    spoils.cell("tcp_info", "unacked", 21)(files)
+    assert findings("segments", files)[0][0] == "invalid"
+    _uncut(files, 10)
+    assert [level for level, _ in findings("segments", files)] == ["ok"]
+    spoils.cell("tcp_info", "unacked", 22)(files)
+    assert findings("segments", files)[0][0] == "invalid"
+
+
+@pytest.mark.parametrize("backlog_bytes, level", [(47 * 1514, "ok"), (47 * 1514 + 1, "invalid")])
+def test_a_packet_that_nobody_cuts_is_as_large_as_all_its_frames(findings, files, backlog_bytes, level):
+    """47 segments of an MTU of 1500, with headers of IPv6 and all options of TCP, have more than 64 kB."""
+    _uncut(files, 10)
+    left = files["queue"]["link"] == "left_to_right"
+    files["queue"].loc[left, ["backlog_packets", "backlog_bytes"]] = 1, backlog_bytes
+    assert findings("queues", files)[0][0] == level
+
+
 def test_where_nobody_is_to_cut_all_interfaces_say_so(findings, files):
     _uncut(files, 10)
     files["checks.json"]["offloads"]["r1/r1-eth0"]["tso"] = False

@@ -110,7 +110,8 @@ def _flow(scope: str, samples: pd.DataFrame, steps: pd.DataFrame, flow: Flow,
     if samples["cwnd"].notna().all():
         metrics.append(Metric("mean_cwnd_l4", scope, "segments",
                               float(np.average(samples["cwnd"], weights=holds))))
-    timed = (samples["srtt_us"] > 0).to_numpy()     # before the first acknowledgement there is none
+    # before the first acknowledgement there is none, and the last sample may hold for no time
+    timed = (samples["srtt_us"] > 0).to_numpy() & (holds > 0)
     if timed.any():
         srtt_ms = float(np.average(samples["srtt_us"][timed], weights=holds[timed])) / 1e3
         metrics.append(Metric("mean_srtt_l4", scope, "ms", srtt_ms))

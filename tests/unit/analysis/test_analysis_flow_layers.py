@@ -100,6 +100,15 @@ def test_a_flow_whose_socket_is_gone_counts_as_long_as_it_was_there(tmp_path, va
     assert found["mean_entropy_fairness_throughput_l4", BIN] == pytest.approx(0.5, rel=1e-2)
 
 
+def test_a_flow_that_ends_with_its_first_acknowledgement_has_no_smoothed_round_trip(tmp_path, values, change):
+    """Its only sample that has one is the last, which holds for no time."""
+    path = fixture.write_run(tmp_path / "reno-seed1", shape=FAST, tmix=False, flows=two_flows())
+    change(path, "tcp_info", lambda table: table[table["t_us"] <= 7_000_000].assign(
+        srtt_us=lambda rest: rest["srtt_us"].where(rest["t_us"] == 7_000_000, 0)))
+    found = values(path)
+    assert ("mean_throughput_l4", "flow_1") in found and ("mean_srtt_l4", "flow_1") not in found
+
+
 @pytest.mark.parametrize("shape, count", [(fixture.Shape(), 2), (FAST, 21)], ids=["seldom", "many"])
 def test_runs_that_have_none(tmp_path, values, shape, count):
     flows = [{**fixture.flow(number, 9_999 + number, "reno"), "hops": [DOWN]} for number in range(1, count + 1)]

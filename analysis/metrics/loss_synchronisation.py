@@ -7,7 +7,6 @@ import numpy as np
 
 from analysis.flows import loss_episodes
 from analysis.metrics import Metric, Shown
-from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {
@@ -31,9 +30,8 @@ def compute(run: Run) -> list[Metric]:
         found = loss_episodes.of_link(run, link)
         if found is not None and len(found.start_us):
             metrics += _link(link, found, minutes, f"{link}/" if len(run.targets) > 1 else "")
-    if len(tcp.listed_flows(run)) > 1:
-        for flow, reductions in loss_episodes.of_flows(run).items():
-            metrics += _flow(f"flow_{flow}", reductions, minutes)
+    for flow, reductions in loss_episodes.of_flows(run).items():
+        metrics += _flow(f"flow_{flow}", reductions, minutes)
     return metrics
 
 

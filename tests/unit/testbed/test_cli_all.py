@@ -83,7 +83,7 @@ def test_full_versions_with_an_engine(listed, capsys):
 
 def test_what_the_usual_kernel_lacks_is_run_with_the_newest(listed):
     newer = [line.split()[2] for line in listed("--quick") if "--kernel newest" in line]
-    assert newer == ["l4s", "l4s-overload"]
+    assert newer == ["coupled-queues", "l4s", "l4s-overload"]
     assert not any("newest" in line for line in listed("--quick", "--kernel", "6.12"))
 
 

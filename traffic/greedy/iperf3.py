@@ -3,9 +3,10 @@
 
     python -m traffic.greedy.iperf3 JOB.json
 
-job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address, port}],
+job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca, window_bytes}],
       "folder": where their JSON goes, "preload": library or null}
-`cca` is null where the host's default is right; only a preloaded iperf3 can have another.
+`cca` is null where the host's default is right; only a preloaded iperf3 can have another. `window_bytes`, which only a
+preloaded one knows, is there where no more may be in flight.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
 with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `ends` say of each flow which
 congestion control iperf3 reports and, where it is preloaded, which one its data connection was born with, and what the
@@ -26,7 +27,7 @@ from traffic.io.clock import now_ns
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Literal, TypedDict
+    from typing import Literal, NotRequired, TypedDict
 
     class _Order(TypedDict):
         """An element of a job's `send` or `receive`; a receiver has no times and no source port."""
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         address: str
         port: int
         cca: str | None
+        window_bytes: NotRequired[int]
         source_port: int
         start_us: int
         stop_us: int
@@ -63,7 +65,8 @@ def main() -> None:
     children = Children(job["folder"], job["preload"])
     try:
         for flow in job["receive"]:
-            children.start(flow["flow"], "server", server_arguments(flow), flow["cca"])
+            children.start(flow["flow"], "server", server_arguments(flow), flow["cca"],
+                           flow.get("window_bytes"))
         _wait_until_listening({flow["port"] for flow in job["receive"]}, children)
         _reserve_ports([flow["source_port"] for flow in job["send"]])
         t0_ns = program.wait_for_start()
@@ -97,14 +100,17 @@ class Children:
         # (flow, role) -> the sums in its JSON
         self._ended: dict[tuple[int, str], _End] = {}
 
-    def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None) -> None:
+    def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None,
+              window_bytes: int | None = None) -> None:
         """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the
-        host's default. Its option -C comes too late: it changes a connection that is there, and was begun by another.
+        host's default. Its option -C comes too late: it changes a connection that is there, and was begun by another. window_bytes: the most that is in flight to it.
         """
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         environment = {**self._environment, "TESTBED_PAYLOAD": self._path(flow, role) + _PAYLOAD}
         if cca:
             environment["TESTBED_CCA"] = cca
+        if window_bytes:
+            environment["TESTBED_WINDOW"] = str(window_bytes)
         pid = os.posix_spawn(PROGRAM, ["iperf3", "-4", "-J", *arguments], environment, file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), open_output, (os.POSIX_SPAWN_DUP2, 1, 2)])
         self.running[os.pidfd_open(pid)] = pid, flow, role

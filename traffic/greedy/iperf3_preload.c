@@ -16,6 +16,8 @@
  * - It dies with the program that started it.
  * - Its sockets have the congestion control of the environment variable TESTBED_CCA from the first, those that
  *   listen, too, whose connections inherit it. What another one leaves behind would stay: pacing, ECN.
+ * - No more bytes than the environment variable TESTBED_WINDOW says are in flight to a server: as for plain sockets
+ *   (traffic/greedy/ends.py).
  *
  * What the data connection carries depends on its position, and is compared where it arrives. At the
  * end "bytes compared, pieces that were wrong, position of the first, congestion control that the data connection was born
@@ -38,11 +40,13 @@
 #include <unistd.h>
 
 enum { BLOCK_BYTES = 128 << 10, MOST_UNUSED = 2, PERIOD = 65521 };
+enum { BUFFER_WINDOWS = 4 }; /* a buffer of so many holds a window with what the kernel needs besides */
 enum { PAUSE_US = 1000, READ_US = 10000, MOST_FDS = 64, CCA_BYTES = 16 };
 
 static int unused;  /* times that a socket was writable and nothing was written */
 static int in_vain; /* times in a row that select() was not to wait, and found nothing */
 static int data_fd = -1;
+static int window_bytes; /* 0: no limit */
 static int goes_on; /* whether reads of data go on until a block is full */
 static unsigned long long compared, wrong, first_wrong;
 static size_t place;			     /* of the next byte of data in the pattern */
@@ -72,6 +76,9 @@ static void make_pattern(void)
 
 __attribute__((constructor)) static void start(void)
 {
+	const char *window = getenv("TESTBED_WINDOW");
+
+	window_bytes = window ? atoi(window) : 0;
 	make_pattern();
 	next_select = dlsym(RTLD_NEXT, "select");
 	next_read = dlsym(RTLD_NEXT, "read");
@@ -144,6 +151,28 @@ static void go_on(int fd)
 		  !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
+static void die(const char *what)
+{
+	fprintf(stderr, "%s: %m\n", what);
+	_exit(1);
+}
+
+static void clamp_window(int fd)
+{
+	if (window_bytes && setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window_bytes, sizeof(window_bytes)))
+		die("window");
+}
+
+/* A buffer that was set keeps the kernel from tuning it, and the window with it. */
+static void limit_window(int fd)
+{
+	int buffer_bytes = BUFFER_WINDOWS * window_bytes;
+
+	if (window_bytes && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes)))
+		die("receive buffer");
+	clamp_window(fd);
+}
+
 /* Compare what came with the pattern, block by block. */
 static void compare(const char *data, size_t bytes)
 {
@@ -160,6 +189,7 @@ static void compare(const char *data, size_t bytes)
 
 ssize_t read(int fd, void *data, size_t bytes)
 {
+	int first = fd == data_fd && !compared;
 	ssize_t done;
 
 	if (fd == data_fd && !goes_on)
@@ -167,6 +197,8 @@ ssize_t read(int fd, void *data, size_t bytes)
 	done = fd == data_fd ? recv(fd, data, bytes, goes_on ? MSG_WAITALL : 0) : next_read(fd, data, bytes);
 	if (fd == data_fd && done > 0)
 		compare(data, done);
+	if (first) /* the kernel puts another clamp in its place when it sees how much memory segments take */
+		clamp_window(fd);
 	return done;
 }
 
@@ -183,12 +215,14 @@ int socket(int domain, int type, int protocol)
 	const char *cca = getenv("TESTBED_CCA");
 	int fd = next_socket(domain, type, protocol);
 
-	if (fd >= 0 && cca && (domain == AF_INET || domain == AF_INET6) &&
-	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
-	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cca, strlen(cca))) {
+	if (fd < 0 || (domain != AF_INET && domain != AF_INET6) ||
+	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+		return fd;
+	if (cca && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cca, strlen(cca))) {
 		fprintf(stderr, "congestion control %s: %m\n", cca);
 		_exit(1);
 	}
+	limit_window(fd);
 	return fd;
 }
 

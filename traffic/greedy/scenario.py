@@ -13,7 +13,7 @@
     sequence_start: 1000        sockets only: sequence number of the first byte of data
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
     segment: 1000 B             sockets only: payload of a full segment (default: what the path's MTU holds)
-    window: 20                  sockets only: most segments in flight, by the receiver's window (default: no limit)
+    window: 20                  most segments in flight, by the receiver's window (default: no limit)
     receiver: {kind: divided, parts: 8}     sockets only: it misbehaves (misbehaving.py): it acknowledges each segment
                                 in so many parts, or with {kind: optimistic, ahead: 10} what has not arrived
 """
@@ -89,9 +89,11 @@ class Section:
 
     def __post_init__(self) -> None:
         for name, tool in (("preload", "iperf3"), *((name, "sockets") for name in (
-                "sequence_start", "bytes_bytes", "segment_bytes", "window", "receiver"))):
+                "sequence_start", "bytes_bytes", "segment_bytes", "receiver"))):
             if getattr(self, name) is not None and self.tool != tool:
                 raise FieldError(fields.plain(name), f"only with tool: {tool}")
+        if self.window is not None and self.preload is False:
+            raise FieldError("window", "iperf3 limits it by its preload only")
         if self.receiver is not None and self.bytes_bytes is not None:
             raise FieldError("receiver", "not together with bytes: it closes when the sender does")
         if self.sequence_start == 1:
@@ -198,7 +200,9 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
                                         section.limits(context.network), misbehaves), description)
     _require_iperf3()
     preload = _compile(context.work_dir) if section.preload is not False else None
-    jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows})
+    limits = section.limits(context.network)
+    jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows},
+                    of_receivers={flow.flow: limits for flow in flows})
     common = {"folder": context.guest_dir, "preload": preload and f"{context.guest_dir}/{preload}"}
     return Prepared([program(component, node, {**job, **common}, "traffic.greedy.iperf3", context)
                      for node, job in sorted(jobs.items())], description)

@@ -236,6 +236,10 @@ class ProgramAccount(Record):
     """Of one program, or of a node's part of it."""
     #: of programs that notice: {flow: when its receiver had read the last byte}
     delivered_us: Mapping[str, int] = {}
+    #: of programs that count: {flow: what its sender wrote}
+    sent_bytes: Mapping[str, int] = {}
+    #: of iperf3: {flow: over how long its sender counted that}
+    counted_us: Mapping[str, int] = {}
     ends = ListOf(FlowEnd, ())
 
 

@@ -3,12 +3,14 @@
 
     python -m traffic.greedy.iperf3 JOB.json
 
-job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca, window_bytes}],
-      "folder": where their JSON goes, "preload": library or null}
+job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address,
+      port, cca, window_bytes}], "folder": where their JSON goes, "preload": library or null, "nagle": whether their
+      control connections have Nagle's algorithm}
 `cca` is null where the host's default is right; only a preloaded iperf3 can have another. `window_bytes`, which only a
 preloaded one knows, is there where no more may be in flight.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
-with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `ends` say of each flow which
+with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `counted_us` says over how long
+a sender counted what it wrote, as it says itself. Its `ends` say of each flow which
 congestion control iperf3 reports and, where it is preloaded, which one its data connection was born with, and what the
 receiver found in the payload.
 """
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     class _Sums(TypedDict):
         bytes: int
+        seconds: float
 
     class _End(TypedDict, total=False):
         """`end` of what iperf3 says, as far as it is read."""
@@ -62,7 +65,7 @@ _PAYLOAD = ".payload"       # what the preload library found goes beside an iper
 
 def main() -> None:
     job = program.read_job()
-    children = Children(job["folder"], job["preload"])
+    children = Children(job["folder"], job["preload"], job["nagle"])
     try:
         for flow in job["receive"]:
             children.start(flow["flow"], "server", server_arguments(flow), flow["cca"],
@@ -82,7 +85,8 @@ def main() -> None:
     finally:
         children.kill()
     program.done({"sent_bytes": children.transferred("client", "sum_sent"),
-                  "received_bytes": children.transferred("server", "sum_received"), "ends": children.ends()})
+                  "received_bytes": children.transferred("server", "sum_received"),
+                  "counted_us": children.counted_us(), "ends": children.ends()})
 
 
 class ChildFailed(Exception):
@@ -92,9 +96,10 @@ class ChildFailed(Exception):
 class Children:
     """The iperf3 processes of this node. All are started by the main thread: preloaded, they end when it does."""
 
-    def __init__(self, folder: str, preload: str | None) -> None:
+    def __init__(self, folder: str, preload: str | None, nagle: bool = False) -> None:
         self._folder = folder
-        self._environment = {**os.environ, **({"LD_PRELOAD": preload} if preload else {})}
+        self._environment = {**os.environ, **({"LD_PRELOAD": preload} if preload else {}),
+                             **({"TESTBED_NAGLE": "yes"} if nagle else {})}
         # file descriptor of a process -> (its id, flow, role)
         self.running: dict[int, tuple[int, int, str]] = {}
         # (flow, role) -> the sums in its JSON
@@ -103,7 +108,8 @@ class Children:
     def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None,
               window_bytes: int | None = None) -> None:
         """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the
-        host's default. Its option -C comes too late: it changes a connection that is there, and was begun by another. window_bytes: the most that is in flight to it.
+        host's default. Its option -C comes too late: it changes a connection that is there, and was begun by another.
+        window_bytes: the most that is in flight to it.
         """
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         environment = {**self._environment, "TESTBED_PAYLOAD": self._path(flow, role) + _PAYLOAD}
@@ -149,6 +155,11 @@ class Children:
     def transferred(self, role: str, which: Literal["sum_sent", "sum_received"]) -> dict[int, int]:
         """{flow: bytes} of the given sum of the children's output."""
         return {flow: sums[which]["bytes"] for (flow, of), sums in sorted(self._ended.items()) if of == role}
+
+    def counted_us(self) -> dict[int, int]:
+        """{flow: over how long its sender counted}"""
+        return {flow: round(sums["sum_sent"]["seconds"] * 1e6)
+                for (flow, role), sums in sorted(self._ended.items()) if role == "client"}
 
     def ends(self) -> list[dict[str, object]]:
         """What the children's ends of the flows used and found, for the account."""

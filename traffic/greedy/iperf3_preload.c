@@ -18,6 +18,9 @@
  *   listen, too, whose connections inherit it. What another one leaves behind would stay: pacing, ECN.
  * - No more bytes than the environment variable TESTBED_WINDOW says are in flight to a server: as for plain sockets
  *   (traffic/greedy/ends.py).
+ * - With the environment variable TESTBED_NAGLE its control connection keeps Nagle's algorithm, as that of iperf3 up to
+ *   3.9 did (https://github.com/esnet/iperf/pull/1063). The server then sends "begins", and "runs" a round trip later,
+ *   when the first is acknowledged; the client counts time from the first and sends from the second.
  *
  * What the data connection carries depends on its position, and is compared where it arrives. At the
  * end "bytes compared, pieces that were wrong, position of the first, congestion control that the data connection was born
@@ -47,6 +50,7 @@ static int unused;  /* times that a socket was writable and nothing was written 
 static int in_vain; /* times in a row that select() was not to wait, and found nothing */
 static int data_fd = -1;
 static int window_bytes; /* 0: no limit */
+static int nagle;
 static int goes_on; /* whether reads of data go on until a block is full */
 static unsigned long long compared, wrong, first_wrong;
 static size_t place;			     /* of the next byte of data in the pattern */
@@ -55,6 +59,7 @@ static int (*next_select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 static ssize_t (*next_read)(int, void *, size_t);
 static ssize_t (*next_write)(int, const void *, size_t);
 static int (*next_getsockopt)(int, int, int, void *, socklen_t *);
+static int (*next_setsockopt)(int, int, int, const void *, socklen_t);
 static int (*next_socket)(int, int, int);
 static int (*next_connect)(int, const struct sockaddr *, socklen_t);
 static int (*next_accept)(int, struct sockaddr *, socklen_t *);
@@ -79,6 +84,7 @@ __attribute__((constructor)) static void start(void)
 	const char *window = getenv("TESTBED_WINDOW");
 
 	window_bytes = window ? atoi(window) : 0;
+	nagle = getenv("TESTBED_NAGLE") != NULL;
 	make_pattern();
 	next_select = dlsym(RTLD_NEXT, "select");
 	next_read = dlsym(RTLD_NEXT, "read");
@@ -86,6 +92,7 @@ __attribute__((constructor)) static void start(void)
 	next_getsockopt = dlsym(RTLD_NEXT, "getsockopt");
 	next_socket = dlsym(RTLD_NEXT, "socket");
 	next_connect = dlsym(RTLD_NEXT, "connect");
+	next_setsockopt = dlsym(RTLD_NEXT, "setsockopt");
 	next_accept = dlsym(RTLD_NEXT, "accept");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
@@ -208,6 +215,14 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		data_fd = fd;
 	return next_getsockopt(fd, level, name, value, length);
+}
+
+/* Nothing else asks for it: iperf3 is not started with -N. */
+int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
+{
+	if (nagle && level == IPPROTO_TCP && name == TCP_NODELAY)
+		return 0;
+	return next_setsockopt(fd, level, name, value, length);
 }
 
 int socket(int domain, int type, int protocol)

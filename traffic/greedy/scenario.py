@@ -10,6 +10,7 @@
                                 RTT of its path)
     stop_within: 0 s            every stop is later by a random time below this one
     preload: yes                iperf3 only: without it iperf3 is as Debian has it, and slow
+    nagle: no                   iperf3 only: its control connection has Nagle's algorithm, as up to iperf3 3.9
     sequence_start: 1000        sockets only: sequence number of the first byte of data
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
     segment: 1000 B             sockets only: payload of a full segment (default: what the path's MTU holds)
@@ -81,6 +82,7 @@ class Section:
     start_within_us: int | None = fields.time(default=None)
     stop_within_us: int = fields.time(default=0)
     preload: bool | None = fields.flag(default=None)
+    nagle: bool | None = fields.flag(default=None)
     sequence_start: int | None = fields.count(default=None, most=(1 << 32) - 1)
     bytes_bytes: int | None = fields.size(default=None, least=1)
     segment_bytes: int | None = fields.size(default=None, least=100, most=MOST_SEGMENT_BYTES)
@@ -88,12 +90,13 @@ class Section:
     receiver: Divided | Optimistic | None = fields.tagged(RECEIVERS, default=None)
 
     def __post_init__(self) -> None:
-        for name, tool in (("preload", "iperf3"), *((name, "sockets") for name in (
+        for name, tool in (("preload", "iperf3"), ("nagle", "iperf3"), *((name, "sockets") for name in (
                 "sequence_start", "bytes_bytes", "segment_bytes", "receiver"))):
             if getattr(self, name) is not None and self.tool != tool:
                 raise FieldError(fields.plain(name), f"only with tool: {tool}")
-        if self.window is not None and self.preload is False:
-            raise FieldError("window", "iperf3 limits it by its preload only")
+        for name in ("window", "nagle"):
+            if getattr(self, name) and self.preload is False:
+                raise FieldError(name, "needs the preload of iperf3")
         if self.receiver is not None and self.bytes_bytes is not None:
             raise FieldError("receiver", "not together with bytes: it closes when the sender does")
         if self.sequence_start == 1:
@@ -203,7 +206,8 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     limits = section.limits(context.network)
     jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows},
                     of_receivers={flow.flow: limits for flow in flows})
-    common = {"folder": context.guest_dir, "preload": preload and f"{context.guest_dir}/{preload}"}
+    common = {"folder": context.guest_dir, "preload": preload and f"{context.guest_dir}/{preload}",
+              "nagle": bool(section.nagle)}
     return Prepared([program(component, node, {**job, **common}, "traffic.greedy.iperf3", context)
                      for node, job in sorted(jobs.items())], description)
 

@@ -43,10 +43,11 @@ def children(tmp_path, monkeypatch):
 
 
 def test_output_of_iperf3_is_kept_and_its_sums_are_told(children, tmp_path):
-    running = children("""echo '{"end": {"sum_sent": {"bytes": 5}, "title": "'$*'"}}'""")
+    running = children("""echo '{"end": {"sum_sent": {"bytes": 5, "seconds": 1.5}, "title": "'$*'"}}'""")
     running.start(2, "client", ["-t", "9"])
     running.watch()
     assert not running.running and running.transferred("client", "sum_sent") == {2: 5}
+    assert running.counted_us() == {2: 1_500_000}
     assert json.loads((tmp_path / "iperf3-flow2.json").read_text())["end"]["title"] == "-4 -J -t 9"
     assert running.transferred("server", "sum_received") == {}
 

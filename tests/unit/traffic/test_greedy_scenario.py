@@ -26,7 +26,8 @@ def prepare(context, monkeypatch):
 @pytest.mark.parametrize("changes", [
     {}, {"flows": 10_000}, {"paths": ["n3->n1", "n2 -> n4"]}, {"stagger_us": 500}, {"start_within_us": 5_000_000},
     {"stop_us": 4_000_000, "stop_within_us": 6_000_000},
-    {"preload": False}, {"tool": "sockets"}, {"tool": "sockets", "sequence_start": 0, "bytes_bytes": 200_000},
+    {"preload": False}, {"window": 20, "nagle": True}, {"preload": False, "nagle": False}, {"tool": "sockets"},
+    {"tool": "sockets", "sequence_start": 0, "bytes_bytes": 200_000},
     {"tool": "sockets", "sequence_start": 2**32 - 1}, {"tool": "sockets", "segment_bytes": 100, "window": 24},
     {"tool": "sockets", "window": 2}, {"tool": "sockets", "receiver": {"kind": "divided", "parts": 1}},
     {"tool": "sockets", "receiver": {"kind": "optimistic"}, "window": 64},
@@ -57,7 +58,9 @@ def test_sections(network, changes):
     ("bytes", {"bytes_bytes": 5}, "only with tool: sockets"),
     ("bytes", {"tool": "sockets", "bytes_bytes": 0}, "at least 1 B"),
     ("segment", {"segment_bytes": 1000}, "only with tool: sockets"),
-    ("window", {"window": 20}, "only with tool: sockets"),
+    ("window", {"window": 20, "preload": False}, "needs the preload of iperf3"),
+    ("nagle", {"nagle": True, "preload": False}, "needs the preload of iperf3"),
+    ("nagle", {"nagle": True, "tool": "sockets"}, "only with tool: iperf3"),
     ("receiver", {"receiver": {"kind": "optimistic"}}, "only with tool: sockets"),
     ("receiver", {"tool": "sockets", "bytes_bytes": 5, "receiver": {"kind": "optimistic"}}, "not together with bytes"),
     ("receiver.kind", {"tool": "sockets", "receiver": {"kind": "deaf"}}, "one of divided, optimistic"),
@@ -85,7 +88,7 @@ def test_refused_sections(network, field, changes, words):
 def test_flows_send_from_the_first_host_to_the_second(prepare, jobs, section, sender, receiver, source, address):
     workload = prepare(section)
     flow = {"flow": 1, "address": address, "port": 6000, "cca": None}
-    common = {"folder": "/run/guest", "preload": "/run/guest/preload.so"}
+    common = {"folder": "/run/guest", "preload": "/run/guest/preload.so", "nagle": False}
     made = {node: (module, job) for node, module, job in jobs(workload)}
     assert made == {
         sender: ("traffic.greedy.iperf3", {"receive": [], "send": [
@@ -214,6 +217,12 @@ def test_flows_begin_before_the_end_and_iperf3_has_a_limit(prepare, context):
 
 def test_unaided_iperf3(prepare, jobs):
     assert all(job["preload"] is None for _, _, job in jobs(prepare({**IPERF3, "preload": False})))
+
+
+def test_iperf3_is_told_of_windows_and_of_nagle(prepare, jobs):
+    made = {node: job for node, _, job in jobs(prepare({**IPERF3, "window": 20, "nagle": True}))}
+    assert made["n1"]["receive"][0]["window_bytes"] == 20 * 1448 and made["n1"]["nagle"] is True
+    assert "window_bytes" not in made["n3"]["send"][0]
 
 
 def test_preload_compiles_to_the_same_bytes_everywhere(tmp_path):

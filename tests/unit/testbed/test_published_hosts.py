@@ -12,7 +12,7 @@ FILES = {path.stem: yaml.safe_load(path.read_text())
          for path in sorted((PROJECT_DIR / "suites/published").glob("*.yaml"))}
 #: settings of hosts and their programs, and what deviations call them
 WORDS = {"tool": "iperf3", "window": "in flight", "nagle": "Nagle", "sockets": "sockets",
-         "offloads": "segments at once"}
+         "offloads": "offloads"}
 
 
 def source(content):

@@ -81,7 +81,8 @@ def _one_way(hops: Sequence[Link], counts: DatagramCounts, shortest_us: float) -
 
 def _least_us(hops: Sequence[Link], frame_bytes: int) -> float:
     """The shortest time that a frame of this size takes over the links, with nobody in its way."""
-    return sum(wires.least_delay_us(link) + frame_bytes * 8e6 / float(varying.most(link, "rate_bps")) for link in hops)
+    return sum(wires.least_delay_us(link) + wires.frame_us(link, frame_bytes, varying.most(link, "rate_bps"))
+               for link in hops)
 
 
 def _surely_late_us(link: Link, packets: int) -> float:

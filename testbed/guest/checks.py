@@ -92,8 +92,7 @@ def covering(paths: Sequence[Path]) -> Sequence[Path]:
 def _round_trip(network: Network, path: Path, description: Description) -> dict[str, object]:
     """Smallest of some idle round trips of an ICMP echo, and what it should be: up to jitter_us more than the rest."""
     links = _links_on(path, description)
-    bits = echo_bytes(description) * 8
-    serialisation_us = sum(bits * 1e6 / link.rate_bps for link in links)
+    serialisation_us = sum(wires.frame_us(link, echo_bytes(description)) for link in links)
     hosts_us = sum(link.coalescing_us + link.packet_cost_us for link in links)
     jitter_us = sum(link.jitter_us + (link.jitter.spread_us if link.jitter else 0) for link in links)
     late_us = sum(wires.late_us(link) for link in links)

@@ -80,6 +80,17 @@ def test_one_packet_is_in_transmission_whatever_its_size(run_scenario, rate, bit
     assert len(found) > 400 and max(map(abs, found)) <= _ROUNDING_NS
 
 
+def test_a_shaper_passes_a_packet_on_at_once_and_holds_the_next_one(run_scenario):
+    tree = probed("2 Mbit/s", 2e6, {"kind": "pfifo", "limit": 20})
+    tree["topology"]["central"]["shaper"] = True
+    run = run_scenario(tree)
+    assert not [reason for reason in run.json("verdict.json")["reasons"] if reason["level"] == "invalid"]
+    link, packets = crossings(run, "right_to_left", address_of(run, "n2"))
+    assert max(abs(after - before - link["delay_us"] * 1000) for before, after, _ in packets) <= _ROUNDING_NS
+    gaps_ns = [after - before - size * 8e9 / 2e6 for (before, _, size), (after, _, _) in zip(packets, packets[1:])]
+    assert len(gaps_ns) > 400 and min(gaps_ns) >= -_ROUNDING_NS
+
+
 def test_netem_counts_delays_in_units_of_64_ns(run_scenario):
     """3337 us are 52,140.6 of them: every packet is 40 ns early."""
     run = run_scenario(probed("100 Mbit/s", 1e8, {"kind": "pfifo", "limit": 100}, delay="3337 us"))

@@ -100,6 +100,8 @@ class Impaired:
     reorder: Reorder | None = fields.section(Reorder, default=None)
     policer: Policer | None = fields.section(Policer, default=None)
     retransmission: Retransmission | None = fields.section(Retransmission, default=None)
+    #: the rate is that of a shaper before a much faster wire
+    shaper: bool | None = fields.flag(default=None)
 
 
 #: what a link's record has of it, by key
@@ -118,6 +120,10 @@ def check(link: "Link") -> None:
             if link.trace if other == "trace" else any(one.rate_bps or one.walk for one in link.schedule or ()):
                 raise FieldError("reorder.displacement", f"not together with a {other} that changes the rate, and with "
                                                          "it the time of a packet; early expected")
+    if link.shaper:
+        for other in ("trace", "schedule"):
+            if link.trace if other == "trace" else any(one.rate_bps or one.walk for one in link.schedule or ()):
+                raise FieldError("shaper", f"not together with a {other} that changes the rate")
     losing = [name for name, there in (
         ("loss", link.loss_percent or any(entry.loss_percent for entry in link.schedule or ())),
         ("loss_model", link.loss_model), ("lose_segments", link.lose_segments), ("policer", link.policer)) if there]

@@ -126,6 +126,7 @@ class Link(Direction):
     reorder = Perhaps(Reorder)
     policer = Perhaps(Policer)
     retransmission = Perhaps(Retransmission)
+    shaper: bool = False
     # how it changes (topologies/links/varying.py)
     schedule = ListOf(Change, ())
     opportunities = Perhaps(Opportunities)

@@ -115,8 +115,8 @@ def _queue(link: Link, jiffy_us: int, ended_us: int | None) -> Wanted:
 def _serialising(link: Link, ended_us: int | None) -> Wanted:
     state, model = varying.state_at(link, ended_us), wires.gilbert_elliott(link)
     least_us, spread_us = tc.wire_delay_us(link)
-    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "rate": state.rate_bps // 8, "gap": 0, "reorder": 0,
-                      "corrupt": 0, "duplicate": _near(share(link.duplicate_percent)),
+    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "rate": tc.wire_bps(link, state.rate_bps) // 8, "gap": 0,
+                      "reorder": 0, "corrupt": 0, "duplicate": _near(share(link.duplicate_percent)),
                       **_delays(least_us, spread_us)}
     if model is not None:
         return {**wanted, "to_bad": _near(share(model.to_bad_percent)),

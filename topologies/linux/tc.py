@@ -186,7 +186,7 @@ def ingress(link: Link, wire_device: str, ip_version: int = 4) -> list[str]:
     device = link.peer_device
     delays = delays_apart(link)
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {_uniform(*wire_delay_us(link))} rate {link.rate_bps}bit{_loss(link)}")
+             f"delay {_uniform(*wire_delay_us(link))} rate {wire_bps(link, link.rate_bps)}bit{_loss(link)}")
     if link.duplicate_percent:
         netem += f" duplicate {link.duplicate_percent:.15g}%"
     return [
@@ -199,6 +199,11 @@ def ingress(link: Link, wire_device: str, ip_version: int = 4) -> list[str]:
            f"{_delay_apart(link)}"] if delays else []),
         *_arrival(link, wire_device, 3 if delays else 2),
     ]
+
+
+def wire_bps(link: Link, rate_bps: int) -> int:
+    """At which the wire sends, where the link has a rate; a shaper's wire is faster than any packet."""
+    return ENDLESS_BPS if link.shaper else rate_bps
 
 
 def delays_apart(link: Link) -> bool:

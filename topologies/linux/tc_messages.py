@@ -93,8 +93,8 @@ def wire(ifindex: int, link: Link, state: State) -> bytes:
     """Another rate or loss for the wire, which delays as before."""
     least_us, spread_us = tc.wire_delay_us(link)
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, _ROOT, "netem",
-                    _netem(link, least_us + spread_us / 2, spread_us / 2, state.rate_bps, state.loss_percent,
-                           link.duplicate_percent) + _loss_model(link))
+                    _netem(link, least_us + spread_us / 2, spread_us / 2, tc.wire_bps(link, state.rate_bps),
+                           state.loss_percent, link.duplicate_percent) + _loss_model(link))
 
 
 def delay(ifindex: int, link: Link, state: State) -> bytes:

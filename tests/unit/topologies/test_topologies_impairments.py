@@ -43,7 +43,8 @@ RATE, ENDLESS = "rate 10000000bit", "rate 8000000000000000bit"
     ({"reorder": {"share_percent": 2, "early_us": 4000}}, [f"5000us {RATE}", "4000us reorder 2%"], ""),
     ({"reorder": {"share_percent": 2, "displacement": 3}}, [f"4761us {RATE}", "4239us reorder 2%"], ""),
     ({"retransmission": {"loss_percent": 10, "delay_us": 4000, "attempts": 1}},
-     [f"0us {RATE}", f"9000us {ENDLESS} loss 1%"], "")])
+     [f"0us {RATE}", f"9000us {ENDLESS} loss 1%"], ""),
+    ({"shaper": True}, [f"9000us {ENDLESS}"], ""), ({"shaper": False}, [f"9000us {RATE}"], "")])
 def test_what_tc_is_told(section, netems, actions):
     assert stages(**section) == (netems, actions + REDIRECT)
 
@@ -70,6 +71,7 @@ def test_what_tc_is_told(section, netems, actions):
     ({"policer": {"rate_bps": 10**6, "burst_bytes": 34_359_739}}, "policer.burst", "at most 274 s of the rate"),
     ({"reorder": {"share_percent": 2, "displacement": 1}, "schedule": [{"at_us": 1, "rate_bps": 10**6}]},
      "reorder.displacement", "early expected"),
+    ({"shaper": True, "schedule": [{"at_us": 1, "rate_bps": 10**6}]}, "shaper", "a schedule that changes the rate"),
     ({"loss_model": {"kind": "periodic", "every": 9}, "retransmission": {"loss_percent": 10, "delay_us": 9}},
      "retransmission", "with loss_model"),
 ])
@@ -101,8 +103,14 @@ def test_another_rate_leaves_all_else_as_it_is():
 
 
 def test_a_plain_link_has_none_of_it_in_its_record():
-    assert not {"loss_model", "jitter", "reorder", "duplicate_percent", "policer", "retransmission"} & link().keys()
+    assert not {"loss_model", "jitter", "reorder", "duplicate_percent", "policer", "retransmission",
+                "shaper"} & link().keys()
     assert tc_messages.setup(3, link()) == []
+
+
+def test_a_frame_takes_its_time_on_a_link_and_none_behind_a_shaper():
+    assert wires.frame_us(link(), 1250) == 1000 and wires.frame_us(link(), 1250, 10**6) == 10_000
+    assert wires.frame_us(link(shaper=True), 1250) == 0
 
 
 def test_attempts_are_as_probable_as_they_should_be():

@@ -32,6 +32,23 @@ def narrow_runs(run_scenario):
             for name, how in (("iperf3", {}), ("unaided", {"preload": False}), ("sockets", {"tool": "sockets"}))}
 
 
+def test_iperf3_limits_the_window_and_may_begin_a_round_trip_late(run_scenario):
+    """Ten segments each 200 ms; as up to 3.9, data begin when the server's first message is acknowledged, which
+    may take another 40 ms."""
+    received = {}
+    for nagle in (False, True):
+        finished = run_scenario(small_scenario(**{
+            "topology.central": {**NARROW, "delay": "100 ms"}, "timing.test": "2 s",
+            "traffic": {"kind": "greedy", "window": 10, "nagle": nagle}}))
+        samples = sender_samples(finished)
+        assert samples["unacked"].max() == 10
+        accounts = finished.json("raw/guest.json")["accounts"]
+        received[nagle], = (sum(one["received_bytes"].values()) for one in accounts if one["received_bytes"])
+        (sent, us), = ((one["sent_bytes"]["1"], one["counted_us"]["1"]) for one in accounts if one["sent_bytes"])
+        assert metrics(finished)["written_rate", "all"] == pytest.approx(8 * sent / us)
+    assert received[False] - received[True] == pytest.approx(14_480 * 240 / 200, abs=2 * 1448)
+
+
 def test_json_of_iperf3_is_kept_and_makes_sense(greedy_run):
     client, server = (greedy_run.json(f"raw/iperf3-flow1{end}.json") for end in ("", "-server"))
     flow, = greedy_run.json("raw/workload.json")["flows"]

@@ -201,10 +201,11 @@ ssize_t read(int fd, void *data, size_t bytes)
 
 	if (fd == data_fd && !goes_on)
 		go_on(fd);
-	done = fd == data_fd ? recv(fd, data, bytes, goes_on ? MSG_WAITALL : 0) : next_read(fd, data, bytes);
+	done = fd == data_fd ? recv(fd, data, bytes, goes_on && !(first && window_bytes) ? MSG_WAITALL : 0) :
+			       next_read(fd, data, bytes);
 	if (fd == data_fd && done > 0)
 		compare(data, done);
-	if (first) /* the kernel puts another clamp in its place when it sees how much memory segments take */
+	if (first) /* the kernel puts another clamp in its place when it sees how much memory segments take: at once */
 		clamp_window(fd);
 	return done;
 }

@@ -11,7 +11,7 @@ from testbed import PROJECT_DIR
 FILES = {path.stem: yaml.safe_load(path.read_text())
          for path in sorted((PROJECT_DIR / "suites/published").glob("*.yaml"))}
 #: settings of hosts and their programs, and what deviations call them
-WORDS = {"tool": "iperf3", "window": "in flight", "nagle": "Nagle", "sockets": "sockets",
+WORDS = {"tool": "iperf3", "window": "in flight", "nagle": "Nagle", "sockets": "sockets", "sysctls": "sockets?",
          "offloads": "offloads"}
 
 
@@ -37,6 +37,7 @@ def unsaid(contents):
             if len({one.get(key) for one in settings.values()}) > 1:
                 for name in names:
                     said = " ".join(f"{one['what']} {one['why']}" for one in contents[name].get("deviations", []))
+                    said += " ".join(one["what"] for one in contents[name].get("parameters", []))
                     if not re.search(rf"\b{WORDS.get(key, key)}\b", said):
                         yield name, key
 

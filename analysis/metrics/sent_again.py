@@ -8,9 +8,9 @@ from analysis.metrics import Metric
 from analysis.read import tcp
 from analysis.read.runs import Run
 
-UNITS = {"retransmitted_segments": "segments", "new_data_rate": "Mbit/s", "sent_again_over_goodput": "%"}
-BETTER = {"retransmitted_segments": "lower", "new_data_rate": "higher", "sent_again_over_goodput": "lower"}
-WINDOWED = {"retransmitted_segments", "new_data_rate", "sent_again_over_goodput"}
+UNITS = {"retransmitted_segments": "segments", "sent_again_over_goodput": "%"}
+BETTER = {"retransmitted_segments": "lower", "sent_again_over_goodput": "lower"}
+WINDOWED = {"retransmitted_segments", "sent_again_over_goodput"}
 
 #: what a retransmitted segment counts as, whatever its size
 PACKET_BYTES = 1500
@@ -22,9 +22,7 @@ def compute(run: Run) -> list[Metric]:
     if found is None:
         return []
     total = found[1].sum()
-    once_bits = 8 * float(total["bytes_sent"] - total["bytes_retrans"])
-    counted = [Metric("retransmitted_segments", "all", "segments", float(total["total_retrans"])),
-               Metric("new_data_rate", "all", "Mbit/s", once_bits / 1e6 / run.interval.seconds)]
+    counted = [Metric("retransmitted_segments", "all", "segments", float(total["total_retrans"]))]
     if not total["bytes_acked"] > 0:
         return counted
     share = 100 * PACKET_BYTES * float(total["total_retrans"]) / float(total["bytes_acked"])

@@ -215,8 +215,9 @@ def _bounds(flow: Flow, of: Columns, ways: Sequence[Link], sojourns: Sojourns, e
     header = ip.ETHERNET_BYTES + evidence.network.header_bytes() + ip.TCP_BYTES
     full = header + ip.TIMESTAMP_BYTES + float(of["mss"].max())
     # the first round trip is that of the request, which is no longer than an acknowledgement
-    first_us = sum(wires.least_delay_us(link) + header * 8e6 / varying.most(link, "rate_bps") for link in ways)
-    last_us = first_us + sum(of["mss"].min() * greedy(flow) * 8e6 / varying.most(link, "rate_bps")
+    most_bps = {link.name: varying.most(link, "rate_bps") for link in ways}
+    first_us = sum(wires.least_delay_us(link) + wires.frame_us(link, header, most_bps[link.name]) for link in ways)
+    last_us = first_us + sum(wires.frame_us(link, of["mss"].min() * greedy(flow), most_bps[link.name])
                              for link in ways[:forth])
     least_us, most_us = np.full(len(t_us), last_us), np.full(len(t_us), 0.0)
     behind_us = 0.0

@@ -106,6 +106,17 @@ def test_copies_that_wait_on_a_wire_are_named(findings, files):
     assert text.endswith("; copies of a link that is always busy wait on its wire: right_to_left")
 
 
+def test_behind_a_shaper_frames_take_no_time_on_the_wire(findings, files):
+    """Round trips that are shorter by what a segment and its acknowledgement take on the links, 0.3 ms in all."""
+    bad_senders.sender("srtt_us", more_by=-1250)(files)
+    assert findings("round_trips", files)[0][0] == "invalid"
+    for link in files["network.json"]["links"]:
+        link["shaper"] = True
+    assert findings("round_trips", files)[0][0] == "ok"
+    bad_senders.sender("srtt_us", more_by=-250)(files)
+    assert findings("round_trips", files)[0][0] == "invalid"
+
+
 @pytest.mark.parametrize("cca, shortest_us, again, queue, level", [
     # two segments take 2.5 ms at 10 Mbit/s
     ("bbr", 6_990, 1, "pfifo", "ok"), ("bbr", 4_400, 1, "pfifo", "invalid"), ("cubic", 6_990, 1, "pfifo", "invalid"),

@@ -123,9 +123,16 @@ def test_several_bottlenecks_are_told_apart(run, values, change):
     assert ("reductions_per_loss_episode", "flow_1") not in found
 
 
-def test_a_single_flow_cannot_share(tmp_path, values):
-    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=[fixture.flow(1, 10_000, "reno")])
-    assert ("loss_episodes", LINK) not in values(path)
+def test_a_single_flow_cannot_share_but_reduces(run, values):
+    path = run(DROPS, EVENTS)
+    workload = json.loads((path / "raw" / "workload.json").read_text())
+    workload["flows"] = workload["flows"][:1]
+    fixture.write_json(path / "raw" / "workload.json", workload)
+    fixture.seal(path)
+    found = values(path)
+    assert ("loss_episodes", LINK) not in found
+    assert found["reductions", "flow_1"] == pytest.approx(3 * 6)
+    assert found["reduction_factor", "flow_1"] == pytest.approx((20 / 40 * 20 / 40 * 18 / 40)**(1 / 3))
 
 
 def test_an_engine_that_does_not_know_windows(run, values, change):

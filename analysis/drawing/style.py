@@ -38,11 +38,11 @@ def direction(link: str) -> str:
     return link.replace("_", " ")
 
 
-def number(value: float) -> str:
-    """A number to three significant digits or more, never with rounded integers."""
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many significant digits or more, never with rounded integers."""
     if value == 0:
         return "0"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def plus_minus(mean: float, half_width: float) -> tuple[str, str]:

@@ -18,6 +18,8 @@ from analysis.pages import Head, inline, page_folder, templates
 from analysis.pages.markdown import plain
 
 _FILES = {"index.html", "published.md", "tables", "figures"}
+#: significant ones of means and limits
+_DIGITS = 4
 #: classes of the page
 _MARKS = {AGREES: "agrees", EXPLAINED: "explained", OPEN: "open", NO_VERDICT: "none"}
 
@@ -41,7 +43,8 @@ def write(found: Sequence[Judged], folder: Path, head: Head) -> Path:
         (building / "published.md").write_text(markdown(found, head.command), encoding="utf-8", errors="replace")
         (building / "index.html").write_text(str(templates().get_template("published.html.j2").render(
             title=head.title, description=head.description, sentence=sentence(found), words=WORDS, results=found,
-            sections=sections, command=shlex.join(head.command), short=head.short)), encoding="utf-8", errors="replace")
+            sections=sections, margins=margins, command=shlex.join(head.command), short=head.short)),
+            encoding="utf-8", errors="replace")
     return folder / "index.html"
 
 
@@ -98,19 +101,19 @@ def _theirs(verdict: Verdict) -> str:
 
 
 def _measured(ours: Ours) -> str:
-    """4.67 (0.12; 5)"""
-    return f"{style.number(ours.mean)} ({ours.sd:.2g}; {len(ours.values)})" if ours.values else "-"
+    """4.672 (0.12; 5): as many digits as the limits have, so that a reader sees on which side of them it lies."""
+    return f"{style.number(ours.mean, _DIGITS)} ({ours.sd:.2g}; {len(ours.values)})" if ours.values else "-"
 
 
 def _limits(verdict: Verdict) -> str:
-    return " .. ".join("" if abs(end) == float("inf") else f"{end:.4g}" for end in (verdict.low, verdict.high))
+    return " .. ".join("" if abs(end) == float("inf") else f"{end:.{_DIGITS}g}" for end in (verdict.low, verdict.high))
 
 
 def _said(verdict: Verdict) -> str:
     if verdict.why_not:
         return f"{NO_VERDICT}: {verdict.why_not}"
     if verdict.causes:
-        said = "; ".join(f"{name}: {style.number(verdict.switched[name][0].mean)}" for name in verdict.causes)
+        said = "; ".join(f"{name}: {style.number(verdict.switched[name][0].mean, _DIGITS)}" for name in verdict.causes)
         return f"{EXPLAINED} ({said})"
     return verdict.word
 
@@ -124,16 +127,22 @@ def markdown(found: Sequence[Judged], command: Sequence[str]) -> str:
         lines.append(f"| [{plain(one.about.title)}](#{_anchor(one.about.title)}) | {counts} | {len(one.verdicts)} |")
     for one in found:
         table = _table(one)
-        lines += ["", f"## {plain(one.about.title)}", "", plain(one.about.source), ""]
+        lines += ["", f"## {plain(one.about.title)}", "", plain(one.about.source), "",
+                  f"This result alone: `--only {one.about.name}`.", ""]
         lines += [f"* {plain(problem)}" for problem in one.problems]
         lines += ["| " + " | ".join(map(plain, table.heads)) + " |", "|---" * len(table.heads) + "|"]
         lines += ["| " + " | ".join(map(plain, cells)) + " |" for _, cells in table.rows]
-        lines += ["", *(f"* {plain(quantity.label)}: within {quantity.within_percent:g} %. {plain(quantity.why_within)}"
-                        for quantity in one.about.quantities.values() if quantity.why_within),
+        lines += ["", *(f"* {plain(words)}" for words in margins(one)),
                   *(f"* Switch `{name}`: {plain(cause.why)}" for name, cause in one.about.causes.items()),
                   *([f"* Open: {plain(one.about.open)}"] if one.about.open else []),
                   *(f"* Not as published: {plain(what)}: {plain(why)}" for what, why in one.about.deviations)]
     return "\n".join([*lines, "", f"    {shlex.join(command)}", ""])
+
+
+def margins(one: Judged) -> list[str]:
+    """Of each quantity with a margin of its own: how wide, and why."""
+    return [f"{quantity.label}: margin {quantity.within_percent:g} %. {quantity.why_within[:1].upper()}"
+            f"{quantity.why_within[1:]}" for quantity in one.about.quantities.values() if quantity.why_within]
 
 
 def _anchor(title: str) -> str:

@@ -26,6 +26,7 @@ from topologies.links import end_hosts
 from topologies.links.records import Network
 
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
+_PUBLISHED_DIR = PROJECT_DIR / "suites/published"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
 _UNIT_PATTERN = r"(?:[A-Za-z%][A-Za-z0-9%/]{0,19})?"
@@ -120,6 +121,9 @@ def find(name_or_path: str) -> pathlib.Path:
     if name_or_path not in names():
         if os.path.isdir(path):
             raise UsageError(f"{path}: a folder; the name of a scenario, or the path of a .yaml file expected")
+        if name_or_path in names(_PUBLISHED_DIR):
+            raise UsageError(f"no scenario {name_or_path!r}, but a published result: testbed suite run published "
+                             f"--only {name_or_path}")
         raise UsageError(f"no scenario {name_or_path!r}; {guesses.alternatives(name_or_path, names())} "
                          "(or give the path of a .yaml file)")
     return SCENARIO_DIR / f"{name_or_path}.yaml"

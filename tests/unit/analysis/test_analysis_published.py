@@ -113,6 +113,16 @@ def test_ours_and_theirs_are_drawn_beside_each_other(tmp_path):
     assert "where ours would agree" in text and "BDP" not in text
 
 
+def test_a_mean_beside_a_limit_has_its_digits_and_margins_are_sentences():
+    about = About("mine", "Shares", "somebody", {"share": FORMULA._replace(why_within="it is a fit")}, [], {}, "")
+    one = Judged(about, [], Runs(None, (), ""), {})
+    vars(one)["verdicts"] = [verdict([10.42, 10.43, 10.44])._replace(cell=cell(least=10.29, most=10.41),
+                                                                     low=10.29, high=10.41)]
+    assert published_report._table(one).rows[0][1][3:5] == ["10.43 (0.01; 3)", "10.29 .. 10.41"]
+    assert published_report.margins(one) == ["goodput of | all: margin 5 %. It is a fit"]
+    assert "This result alone: `--only mine`." in published_report.markdown([one], ["bin/testbed"])
+
+
 def test_an_axis_of_a_choice_has_its_unit(tmp_path):
     about = About("mine", "Shares", "somebody", {"share": SHARE}, [], {}, "")
     one = Judged(about, [], Runs(None, (), ""), {})

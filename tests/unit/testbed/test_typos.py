@@ -20,6 +20,7 @@ def surroundings(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     ("run acess-link", "no scenario 'acess-link'; did you mean access-link?"),
+    ("run codel-law", "no scenario 'codel-law', but a published result: testbed suite run published --only codel-law"),
     ("run access-link --cca cubik", "no congestion control 'cubik' in this kernel; did you mean cubic?"),
     ("run access-link --cca vegass --kernel 6.1,6.12", "no congestion control 'vegass'"),
     ("run access-link --cca highsped --engine uml,ns3", "did you mean highspeed?"),

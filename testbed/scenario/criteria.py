@@ -118,9 +118,7 @@ class Criterion(Part):
         if {test.metric for test in tests} & {metric for of_tcp, metric in known.items() if of_tcp != metric}:
             more.append(Deviation(what=_RATES, why="those of packets with all headers, so that a program and the "
                                                    "kernel's TCP are measured alike"))
-        quick = self.quick if self.quick.set is None else dataclasses.replace(
-            self.quick, set={**self.quick.set, **_PROBES})
-        return dataclasses.replace(self, tests=tuple(tests), set={**self.set, **_PROBES}, quick=quick,
+        return dataclasses.replace(self, tests=tuple(tests), set={**self.set, **_PROBES},
                                    deviations=(*self.deviations, *more))
 
     def left_out(self, why: str) -> "Criterion":

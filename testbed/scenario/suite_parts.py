@@ -132,10 +132,10 @@ class Selection:
 
 @dataclasses.dataclass(frozen=True)
 class QuickPart:
-    """What the short version has instead; None: the same."""
-    choices: dict[str, str] | None = settings(default=None)
+    """What the short version sets and chooses besides, and what it sweeps instead; None: the same."""
+    choices: dict[str, str] = settings(default={})
     sweep: dict[str, tuple[str, ...]] | None = values(default=None)
-    set: dict[str, str] | None = settings(default=None)
+    set: dict[str, str] = settings(default={})
     speed: float | None = real(default=None)
 
 
@@ -166,9 +166,9 @@ class Part(Selection):
 
     def selection(self, short: bool) -> Selection:
         """Of the whole suite or of a short version."""
-        names = ("choices", "sweep", "set")
-        return Selection(**{name: getattr(self, name) if not short or getattr(self.quick, name) is None
-                            else getattr(self.quick, name) for name in names})
+        quick = self.quick if short else QuickPart()
+        return Selection(choices={**self.choices, **quick.choices}, set={**self.set, **quick.set},
+                         sweep=self.sweep if quick.sweep is None else quick.sweep)
 
     def subjects(self, ccas: Sequence[str]) -> str:
         """What --cca is for these congestion controls, with the one that even flows use; '' if it is the scenario's."""

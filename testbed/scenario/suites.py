@@ -18,7 +18,7 @@ parts are all scenarios.
         section: 4.2                    where the source describes it
         scenario: access-link
         sweep: {load: [60, 85, 110]}    as for --sweep; choices: as for --choose; set: as for --set
-        quick: {sweep: {load: [60]}}    instead of these, in the short version
+        quick: {sweep: {load: [60]}}    instead of these, in the short version; choices and set: besides
         ccas: [cubic, bbr]              instead of the suite's, in a suite without a baseline
         beside: reno                    even flows use it: cubic+reno, bbr+reno
         kernel: 6.1                     as for --kernel; seeds: 5 instead of the suite's
@@ -151,11 +151,11 @@ class Suite:
             return said
         number = 1 + [one.name for one in self.parts].index(part.name)
         for section, option in (("sweep", "--sweep {}"), ("set", "--set {}"), ("choices", "{} ")):
-            of_quick = short and getattr(part.quick, section) is not None
+            of_quick = getattr(part.quick, section) or {} if short else {}
             for key in getattr(part.selection(short), section):
                 name = option.format(key)
                 if said.startswith(name) or name.startswith("--") and f" {name}:" in said:
-                    place = f"parts.{number}.{'quick.' * of_quick}{section}.{key}"
+                    place = f"parts.{number}.{'quick.' * (key in of_quick)}{section}.{key}"
                     return f"{self.file.path}:{self.file.line(place)}: {place}: {said.removeprefix(f'{name}: ')}"
         # what a scenario file says wrong is said with its own line
         return said if isinstance(problem, ScenarioError) else str(self.file.error(f"parts.{number}", said))

@@ -167,6 +167,8 @@ def test_a_part_that_cannot_be_planned_is_told_and_the_others_are_run(carried_ou
 @pytest.mark.parametrize("old, new, says", [
     ("load: [60, 85]", "load: [60, 99]", "11: parts.1.sweep.load: load 99: access-link has load 60"),
     ("load: [60]", "load: [61]", "12: parts.1.quick.sweep.load: load 61: access-link has load 60"),
+    ("sweep: {load: [60]}", "set: {topology.central.rate: 1 Mbt/s}",
+     "12: parts.1.quick.set.topology.central.rate: unknown unit 'Mbt/s'"),
     ("sweep: {load: [60, 85]}", "set: {topology.central.rate: 1 Mbt/s}",
      "11: parts.1.set.topology.central.rate: unknown unit 'Mbt/s'"),
     ("sweep: {load: [60, 85]}", "choices: {delay: 4}", "11: parts.1.choices.delay: delay 4: scenario access-link has "),

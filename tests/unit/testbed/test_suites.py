@@ -23,7 +23,7 @@ parts:
     scenario: access-link
     sweep: {load: [60, 85]}
     set: {timing.test: 10 s, traffic.cca: "{baseline}"}
-    quick: {sweep: {load: 60}, choices: {}, speed: 9}
+    quick: {sweep: {load: 60}, set: {timing.test: 5 s}, speed: 9}
     speed: 2.5
     outputs: [{metric: drop_rate, scope: right_to_left, label: drops, better: lower}]
     parameters: [{what: rate, published: 100 Mbit/s, run: topology.edge.rate_bps}]
@@ -45,7 +45,7 @@ def test_what_a_file_says(tmp_path):
     assert (one.section, one.speed, one.outputs[0].better) == ("4.2", 2.5, "lower")
     assert one.words("", "sack") == ["access-link", "--set", "timing.test=10 s", "--set", "traffic.cca=sack",
                                      "--sweep", "load=60,85"]
-    assert one.words("quick", "reno") == ["access-link", "--quick", "--set", "timing.test=10 s", "--set",
+    assert one.words("quick", "reno") == ["access-link", "--quick", "--set", "timing.test=5 s", "--set",
                                           "traffic.cca=reno", "--sweep", "load=60"]
     assert (one.expected_speed(False), one.expected_speed(True)) == (2.5, 9)
     assert two.not_run == "nobody has written it" and suite.part("two") is two

@@ -101,6 +101,17 @@ def _judge(flow: Flow, counts: DatagramCounts, took_us: float, hops: Sequence[Li
     if span_us > _LONG * longest_us and not least_us - _CLOCK_US <= mean_us <= most_us + _CLOCK_US:
         yield (f"its packets took {took_us / 1000:.3f} ms on average, delays, frames and queues make "
                f"{(idle_us + least_us) / 1000:.3f} to {(idle_us + most_us) / 1000:.3f} ms")
-    if counts.delay_max_us - idle_us > longest_us + edges_us + _CLOCK_US:
+    latest_us = sum(_latest_us(flow, link, sojourns[link.name]) for link in hops if link.name in sojourns)
+    if counts.delay_max_us - idle_us > latest_us + edges_us + _CLOCK_US:
         yield (f"a packet took {counts.delay_max_us / 1000:.3f} ms, delays, frames and queues make "
-               f"{(idle_us + longest_us + edges_us) / 1000:.3f} ms at most")
+               f"{(idle_us + latest_us + edges_us) / 1000:.3f} ms at most")
+
+
+def _latest_us(flow: Flow, link: Link, rows: Columns) -> float:
+    """The longest that a packet of the flow may have waited. Records end before the network has run empty: of what
+    still waits then, no more is known than how long a full queue takes."""
+    longest_us = float(rows["max_us"].max())
+    if flow.stop_us + float(rows["max_us"][-1]) <= float(rows["t_us"][-1]):
+        return longest_us
+    largest = 1 if link.limit_bytes is not None else link.most_segments * (link.mtu_bytes + ip.ETHERNET_BYTES)
+    return max(longest_us, link.limit * largest * 8e6 / link.rate_bps)

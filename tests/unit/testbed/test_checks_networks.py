@@ -277,6 +277,15 @@ def test_a_datagram_waits_for_a_frame_of_each_link(findings, files):
     assert {level for level, _ in findings("one_way", files)} == {"ok"}
 
 
+@pytest.mark.parametrize("stop_s, level", [(30, "ok"), (20, "suspect")])
+def test_a_datagram_that_waits_when_records_end_waits_for_a_full_queue(findings, files, stop_s, level):
+    bad_senders.delays(delay_max_us=250_000)(files)
+    next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")["limit_packets"] = 8500
+    for flow in files["workload.json"]["flows"]:
+        flow["stop_us"] = stop_s * 1_000_000
+    assert {one for one, _ in findings("one_way", files)} == {level}
+
+
 def test_linux_6_1_counts_forwarded_packets_among_requests(findings, files):
     for name, counters in files["snmp.json"]["nodes"].items():
         del counters["IpOutTransmits"]

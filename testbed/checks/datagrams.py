@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.core.guest_files import Counters, DatagramCounts, LinkCounters
 from topologies import standards
+from topologies.links.records import Link
 from topologies.wireless import airways
 from traffic.workload.records import Flow
 
@@ -71,6 +72,12 @@ def doubled_packets(link: LinkCounters) -> int:
     """Packets that the wire of a link has sent twice: what it has more at its end than came to it."""
     return int(max(0, link.wire_delivered_packets + link.wire_dropped_packets + link.wire_queued_packets
                    - link.device_rx_packets))
+
+
+def came_out_packets(link: Link, counts: LinkCounters) -> int:
+    """Of a link's wire: each as one packet, however many segments it has, but twice what was doubled."""
+    return int(counts.device_rx_packets - counts.wire_dropped_packets - counts.wire_queued_packets
+               + (doubled_packets(counts) if link.duplicate_percent else 0))
 
 
 def _dropped(names: set[str], links: Mapping[str, LinkCounters]) -> int:

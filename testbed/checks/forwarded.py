@@ -12,6 +12,7 @@ import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import of_links
+from testbed.checks.datagrams import came_out_packets
 from testbed.core.guest_files import Counters, NodeCounters
 from topologies.links.records import Link, Node
 
@@ -46,13 +47,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     record, counters = evidence.snmp, evidence.counters
     radios = {station.node for cell in evidence.network.cells for station in cell.stations}
-    uncut = any(link.uncut for link in evidence.network.links)
-    # rows of a queue count segments where nobody cuts packets
-    came = {} if uncut else {"measure_from": _came_until(evidence, record.measure_from_us)}
+    came = {"measure_from": _came_until(evidence, record.measure_from_us)}
     for reading in ("at_end", "drained"):
         came[reading] = {name: (total, total) for name, one in counters.reading(reading).items()
-                         for total in ((one.device_tx_packets if uncut else one.sent_packets) + one.dropped_packets
-                                       + one.queued_packets,)}
+                         for total in (one.device_tx_packets + one.dropped_packets + one.queued_packets,)}
     programs = {node for flow in evidence.flows if flow.transport == "program"
                 for node in (flow.sender, flow.receiver)}
     by_links = _ByLinks(evidence.network.links, came, counters, evidence.network.ip_version, programs)
@@ -81,11 +79,10 @@ def _laws(node: Node, values: NodeCounters, number: int, reading: str, by: _ByLi
         -> Iterator[tuple[str, float, float, float]]:
     """(law, least and most by the links, by the stack) of a node at a reading, which is the number-th. A stack counts a
     large packet as one, also one that somebody else's program hands over by UDP segmentation offload."""
-    out = [link.name for link in by.links if link.from_node == node.name]
+    out = [link for link in by.links if link.from_node == node.name]
     into = [link for link in by.links if link.to_node == node.name]
-    cut_itself = node.has("gso") and node.gso and not any(link.uncut for link in by.links)
-    if out and not cut_itself and all(name in by.came.get(reading, {}) for name in out):
-        least, most = (sum(by.came[reading][name][end] for name in out) for end in (0, 1))
+    if out and not any(link.gso for link in out) and all(link.name in by.came.get(reading, {}) for link in out):
+        least, most = (sum(by.came[reading][link.name][end] for link in out) for end in (0, 1))
         sent = _SENT[by.ip_version] if by.ip_version == 6 or _SEPARATE in values else _SENT[4][:1]
         stack = sum(values[name][number] for name in sent if name in values)
         # too large for the next link: kernels differ in whether these count
@@ -94,19 +91,20 @@ def _laws(node: Node, values: NodeCounters, number: int, reading: str, by: _ByLi
             least -= (_UDP_SEGMENTS - 1) * sum(values[name][number] for name in _UDP_SENT if name in values)
         yield "sent = queued", max(least, 0), most + refused, stack
     if into and by.counters.has(reading) and not any(link.gro for link in into):
-        counters = [(by.counters.reading(reading)[link.name], link.uncut) for link in into]
-        total = sum(one.left_wire_packets if uncut else one.wire_delivered_packets for one, uncut in counters)
+        total = sum(came_out_packets(link, by.counters.reading(reading)[link.name]) for link in into)
         yield "delivered = received", total, total, values.get(_RECEIVED[by.ip_version], [0] * (number + 1))[number]
 
 
 def _came_until(evidence: Evidence, at_us: int) -> _Came:
-    """What had come to each queue at an instant: what it had sent, dropped and held."""
+    """What had come to each queue at an instant: what it had sent, dropped and held. Rows count segments in what was
+    sent, and one packet in what was dropped or held, where nobody cuts packets: they say nothing then."""
+    cut = [link.name for link in evidence.network.links if not link.uncut]
     found: _Came = {}
     for table in _TABLES:
         rows = evidence.table(table)
         if rows is None:
             continue
-        for name, mine in of_links(rows, dict.fromkeys(rows["link"])):
+        for name, mine in of_links(rows, cut):
             total = mine["sent_packets"] + mine["drops"] + mine["backlog_packets"]
             before, after = np.flatnonzero(mine["t_us"] <= at_us), np.flatnonzero(mine["t_us"] >= at_us)
             if len(before) and len(after):

@@ -36,8 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "on this clock the counters of a queue are not read at one instant")
         return
     largest = {name: (link.mtu_bytes + ip.ETHERNET_BYTES) * link.most_segments for name, link in links.items()}
-    if any(node.has("gso") and node.gso for node in evidence.network.nodes) and not any(
-            link.uncut for link in links.values()):
+    if any(link.gso for link in evidence.network.links):
         largest = dict.fromkeys(links, _LARGE_BYTES)
     problems = [f"{name}: {problem}" for name, rows in of_links(queue, links)
                 for problem in _link(links[name], rows, largest[name])]

@@ -42,11 +42,6 @@ class LinkCounters(Direction):
     #: that the wire let go before others
     wire_early_packets: int
 
-    @property
-    def left_wire_packets(self) -> int:
-        """What came out of the wire, each as one packet, however many segments it has; nothing may be doubled."""
-        return int(self.device_rx_packets - self.wire_dropped_packets - self.wire_queued_packets)
-
 
 class StationCounters(Record):
     """Of a station's radio (kernel-modules/air), and of its device."""

@@ -88,7 +88,7 @@ CHECKS = [
     Bad("conservation", "between devices", put("counters.json", "drained/n1_to_r1/device_rx_packets", 74_999),
         "invalid", "left the device = arrived"),
     Bad("conservation", "on the wire", put("counters.json", "drained/n1_to_r1/wire_delivered_packets", 74_999),
-        "invalid", "arrived = delivered"),
+        "invalid", "sent = delivered"),
     Bad("conservation", "in a router", put("counters.json", "drained/right_to_left/dropped_packets", 99), "invalid",
         "r2: 223720 packets in but 223620 out . 99 dropped . 0 queued"),
     Bad("conservation", "other links", put("counters.json", "drained/alien", {}), "invalid", "alien"),

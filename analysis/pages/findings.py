@@ -143,7 +143,10 @@ def _unit(unit: str | None) -> str:
 def _note(results: Results, known: Sequence[Known]) -> str:
     """What the sentences are of."""
     link = next((one.scope for one in known if not one.quantity.scopes), None)
-    where = f"Throughput, queueing delay and drops: of the bottleneck {style.direction(link)}. " if link else ""
+    # without a drop rate where drops count whole packets and what was sent counts segments
+    drops = ["drops"] if any(one.quantity.metric == "drop_rate" for one in known) else []
+    what = _listed(["Throughput", "queueing delay", *drops])
+    where = f"{what}: of the bottleneck {style.direction(link)}. " if link else ""
     several = max((len(results.counted(row)) for row in results.experiment.rows), default=0) > 1
     spread = "The tables have the intervals." if results.experiment.axes else "In brackets: 95 % intervals."
     return (where + (spread if several else "")).strip()

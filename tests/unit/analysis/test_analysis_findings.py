@@ -3,7 +3,11 @@
 
 import html
 import re
+import types
 
+import pytest
+
+from analysis.pages import findings
 from analysis.pages.report import build_report
 from tests.unit.analysis import fixture
 
@@ -84,3 +88,12 @@ def test_at_most_six(tmp_path, monkeypatch):
     found = sentences(experiment(tmp_path, ccas=names, seeds=[1], shapes={
         name: fixture.Shape(packets=(40 + place, 10)) for place, name in enumerate(names)}))
     assert 3 <= len(found) <= 6
+
+
+@pytest.mark.parametrize("metrics, what", [
+    (("throughput_mean", "queueing_delay_mean", "drop_rate"), "Throughput, queueing delay and drops"),
+    (("throughput_mean", "queueing_delay_mean"), "Throughput and queueing delay")])
+def test_drops_are_named_where_there_is_a_drop_rate(metrics, what):
+    results = types.SimpleNamespace(experiment=types.SimpleNamespace(rows=[], axes=[]))
+    known = [findings.Known(one, "right_to_left", "") for one in findings.QUANTITIES if one.metric in metrics]
+    assert findings._note(results, known) == f"{what}: of the bottleneck right to left."

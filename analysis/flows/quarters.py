@@ -49,6 +49,7 @@ def flows(run: Run, edges_us: Array) -> dict[int, Flow]:
 
 
 def drop_percent(run: Run, link: str, edges_us: Array) -> Array | None:
-    """Packets dropped in percent of those offered, by bin; None without samples of the queue."""
-    samples = series.queue_samples(run, link)
+    """Packets dropped in percent of those offered, by bin; None without samples of the queue, and where what was sent
+    is counted in segments and what was dropped in packets."""
+    samples = None if run.bottlenecks[link].uncut else series.queue_samples(run, link)
     return None if samples is None else series.drop_percent(samples, edges_us)

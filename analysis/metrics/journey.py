@@ -13,6 +13,7 @@ from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 from analysis.read.series import sojourn_samples, whole_intervals
 from testbed.core.guest_files import Counters
+from topologies.links import wires
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
 MOST = {"delivery_ratio": 100.0}
@@ -74,7 +75,7 @@ def _delay_ms(run: Run) -> float | None:
     """
     links = {link.name: link for link in run.network.links}
     bottlenecks = {tuple(name for name in flow.hops if links[name].bottleneck) for flow in run.flows}
-    bare = {sum(links[name].delay_us + run.network.frame_bytes(flow.hops) * 8e6 / links[name].rate_bps
+    bare = {sum(links[name].delay_us + wires.frame_us(links[name], run.network.frame_bytes(flow.hops))
                 for name in flow.hops) for flow in run.flows}
     if len(bottlenecks) != 1 or len(bare) != 1:
         return None

@@ -40,7 +40,7 @@ def _links(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
         edges = np.clip(series.whole_intervals(run, "ce_marks"), *series.covered(run, name, samples))
         sent = float(np.diff(series.counter_at(samples, "sent_packets", edges))[0])
         yield Metric("ce_marked", name, "packets", marked)
-        if sent:
+        if sent and not link.uncut:             # what was sent is counted in segments, marks in packets
             yield Metric("ce_mark_rate", name, "%", 100 * marked / sent)
 
 
@@ -74,7 +74,10 @@ def _by_flow(run: Run, table: pd.DataFrame) -> dict[int, float]:
 
 
 def _delivered(run: Run) -> dict[int, float]:
-    """Packets of each listed flow that its receiver was known to have got within the measurement interval."""
+    """Packets of each listed flow that its receiver was known to have got within the measurement interval; nothing
+    where nobody cuts packets, as these are segments then."""
+    if any(link.uncut for link in run.network.links):
+        return {}
     samples = tcp.flow_samples(run, "delivered")
     if samples is None or samples.empty:
         return {}

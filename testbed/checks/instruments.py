@@ -101,7 +101,7 @@ def _counters(table: str, samples: pd.DataFrame, at_end: Mapping[str, LinkCounte
 
 
 def _sojourns(sojourn: pd.DataFrame, queue: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
-    """As many packets have been timed as the queue has sent."""
+    """As many packets have been timed as the queue has sent, which counts segments where nobody cuts packets."""
     timed_on = sojourn.groupby("link")["packets"].sum()
     for name, link, mine in _links(queue, evidence):
         sent, timed = mine["sent_packets"][-1], timed_on.get(name, 0)
@@ -109,22 +109,23 @@ def _sojourns(sojourn: pd.DataFrame, queue: pd.DataFrame, evidence: Evidence) ->
             + _LATER_US[evidence.clock]
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         more = _most_bytes(link, mine["t_us"][-1], later_us) / _LEAST_BYTES + leaving
-        if not -more - _AT_THE_END[evidence.clock] <= timed - sent <= more:
+        if not sent / link.most_segments - more - _AT_THE_END[evidence.clock] <= timed <= sent + more:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
 
 
 def _sojourns_in_time(sojourn: pd.DataFrame, queue: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
     """In virtual time they agree at each instant at which both are known: neither is shifted, or of another run.
 
-    Of a link with a trace many packets leave in one instant, which may be before or after that of the sample.
+    Of a link with a trace many packets leave in one instant, which may be before or after that of the sample. Where
+    nobody cuts packets the queue counts segments.
     """
     interval_us = evidence.scenario.probe("sojourn").interval_us
     if evidence.clock != "virtual" or not interval_us:
         return
-    traces = {link.name for link in evidence.network.links if link.opportunities}
+    others = {link.name for link in evidence.network.links if link.opportunities or link.uncut}
     timed = {name: rows for name, _, rows in _links(sojourn, evidence)}
     for name, _, mine in _links(queue, evidence):
-        if name not in timed or name in traces:
+        if name not in timed or name in others:
             continue
         ends_us = timed[name]["t_us"] + interval_us
         until = np.append(0, np.cumsum(timed[name]["packets"]))[np.searchsorted(ends_us, mine["t_us"], "right")]

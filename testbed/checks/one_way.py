@@ -73,7 +73,7 @@ def _judge(flow: Flow, counts: DatagramCounts, took_us: float, hops: Sequence[Li
         -> Iterator[str]:
     packets, sent = counts.received_packets, counts.sent_packets
     frame = counts.received_bytes / packets + ip.ETHERNET_BYTES
-    idle_us = sum(link.delay_us + frame * 8e6 / link.rate_bps for link in hops)
+    idle_us = sum(link.delay_us + wires.frame_us(link, frame) for link in hops)
     edges_us = _EDGES * flow.base_rtt_us + sum(
         (link.mtu_bytes + ip.ETHERNET_BYTES) * 8e6 / link.rate_bps for link in hops)
     longest_us = sum(float(sojourns[link.name]["max_us"].max()) for link in hops if link.name in sojourns)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from topologies import queues
 from topologies.links import varying
 from topologies.links.records import Link, Network, Node
 from topologies.queues.fq import Fq
@@ -109,6 +110,8 @@ def _can_be_uncut(network: Network) -> None:
             else "lose_segments" if link.lose_segments else "duplicates" if link.duplicate_percent else ""
         if what:
             raise FieldError("offloads", f"uncut: {link.name} has {what}, which needs single segments; gso is possible")
+        if queues.kind(link.queue).CUTS:
+            raise FieldError("offloads", f"uncut: {link.name} has {link.queue}, which cuts packets; gso is possible")
 
 
 def _of_host(hosts: HostsSection, node: Node) -> Node:

@@ -28,7 +28,7 @@ def least_delay_us(link: Link) -> float:
     return float(varying.least(link, "delay_us")) - early_us(link)
 
 
-def frame_us(link: Link, frame_bytes: int, rate_bps: float | None = None) -> float:
+def frame_us(link: Link, frame_bytes: float, rate_bps: float | None = None) -> float:
     """How long a frame takes on the wire at the link's rate, or at this one of a link that changes; a shaper passes it
     on at once."""
     return 0.0 if link.shaper else frame_bytes * 8e6 / (rate_bps or link.rate_bps)

@@ -90,6 +90,8 @@ class Queue(abc.ABC):
     KNOWN_TO_TC: ClassVar[bool] = True
     #: whether tc has a word for a flag that is off, such as noecn
     TC_SAYS_NO: ClassVar[bool] = True
+    #: whether it cuts packets of many segments by itself
+    CUTS: ClassVar[bool] = False
     #: the feature that the kernel must have (testbed/engines/_features.py)
     KERNEL_FEATURE: ClassVar[str] = ""
     #: whether it is made for L4S: scalable flows wait apart from all others

@@ -28,6 +28,7 @@ class Cake(InBytes):
     ack_filter: str | None = fields.word(choices=_WORDS["ack_filter"], default=None)
 
     TRAITS: ClassVar[Traits] = Traits(drops_queued=True, may_deny=True, marks=True)
+    CUTS: ClassVar[bool] = True                 # split-gso
     #: what it has by itself: 10240 frames of the interface's MTU
     USUAL_LIMIT: ClassVar[int | None] = 10240 * (MTU_BYTES + ETHERNET_BYTES)
     PLACES: ClassVar[Places] = {"rate": (2, 0, "Q"), "priority": (3, 0, "I"), "isolation": (5, 0, "I"),

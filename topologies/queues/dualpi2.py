@@ -35,6 +35,7 @@ class DualPi2(InPackets):
 
     #: what it marks by its probability it may mark by its step, too
     TRAITS: ClassVar[Traits] = Traits(drops_queued=True, marks=True, drops_marked=True, counts_marks_twice=True)
+    CUTS: ClassVar[bool] = True                 # split-gso
     USUAL_LIMIT: ClassVar[int] = 10_000
     PLACES: ClassVar[Places] = {name: (number, 0, form) for name, (number, form, _) in _ATTRIBUTES.items()}
     MARKED_AT: ClassVar[int] = 24

@@ -16,7 +16,7 @@ ROWS = [(1_900_000, "right_to_left", 1, 0, 7), (2_000_000, "right_to_left", 1, 0
 FLOWS = [fixture.flow(1, 10_000, "dctcp"), fixture.flow(2, 10_001, "cubic")]
 
 
-def found(folder, flows, rows=ROWS, marking=("right_to_left",), interval_us=100_000):
+def found(folder, flows, rows=ROWS, marking=("right_to_left",), interval_us=100_000, uncut=False):
     fixture.write_run(folder, flows=flows, tmix=False)
     plan = json.loads((folder / "plan.json").read_text())
     plan["scenario"].setdefault("probes", {})["ce_marks"] = {"interval_us": interval_us}
@@ -25,6 +25,7 @@ def found(folder, flows, rows=ROWS, marking=("right_to_left",), interval_us=100_
     network = json.loads(path.read_text())
     for link in network["links"]:
         link["queue_options"] = {"limit": 850, "ecn": True} if link["name"] in marking else {"limit": 850}
+        link["uncut"] = uncut
     path.write_text(json.dumps(network))
     samples = pd.read_csv(folder / "raw/tcp_info.csv.gz")
     fixture.save(folder / "raw/tcp_info.csv.gz", samples.assign(delivered=samples["t_us"] // 1000))
@@ -68,3 +69,9 @@ def test_no_marks_are_zero_and_no_record_of_them_is_nothing(tmp_path):
         ("ce_marked", "right_to_left"): (0, "packets"), ("ce_mark_rate", "right_to_left"): (0, "%"),
         ("ce_marked", "flow_1"): (0, "packets"), ("ce_mark_rate", "flow_1"): (0, "%")}
     assert found(tmp_path / "none", FLOWS, None) == {}
+
+
+def test_where_nobody_cuts_packets_marks_are_no_share_of_segments(tmp_path):
+    cut, uncut = found(tmp_path / "cut", FLOWS), found(tmp_path / "uncut", FLOWS, uncut=True)
+    assert cut.keys() - uncut.keys() == {
+        ("ce_mark_rate", "right_to_left"), ("ce_mark_rate", "flow_1"), ("ce_mark_rate", "flow_2")}

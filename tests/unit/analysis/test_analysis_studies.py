@@ -34,6 +34,15 @@ def test_a_steady_flow_does_not_vary(tmp_path):
     assert found["drop_rate_max_250ms", DOWN] == pytest.approx(100 * 3 / 1253, rel=0.01)
 
 
+def test_where_nobody_cuts_packets_drops_are_no_share_of_segments(tmp_path):
+    path = fixture.write_run(tmp_path / "run", shape=SHAPE, tmix=False, flows=ALONE)
+    described = json.loads((path / "raw" / "network.json").read_text())
+    for link in described["links"]:
+        link["uncut"] = True
+    fixture.write_json(path / "raw" / "network.json", described)
+    assert set(metrics(short_bins, path)) == {("throughput_cov_250ms", "flow_1")}
+
+
 def test_a_flow_that_stops_now_and_then_varies(tmp_path):
     """Nothing in every other quarter of a second, twice as much in those between."""
     path = fixture.write_run(tmp_path / "run", shape=SHAPE, tmix=False, flows=ALONE)
@@ -165,6 +174,14 @@ def test_what_becomes_of_packets(tmp_path):
     assert found["delivery_ratio", "all"] == pytest.approx(94) and found["drop_ratio", "all"] == pytest.approx(6)
     # 3 ms, 12.112 us twice at 1 Gbit/s, 121.12 us at 100 Mbit/s, 20 ms in the queue
     assert found["end_to_end_delay_mean", "all"] == pytest.approx(23 + 0.121_12 + 2 * 0.012_112)
+
+
+def test_a_packet_takes_no_time_on_the_wire_behind_a_shaper(tmp_path):
+    path = network(tmp_path)
+    described = json.loads((path / "raw" / "network.json").read_text())
+    next(link for link in described["links"] if link["name"] == DOWN)["shaper"] = True
+    fixture.write_json(path / "raw" / "network.json", described)
+    assert metrics(journey, path)["end_to_end_delay_mean", "all"] == pytest.approx(23 + 2 * 0.012_112)
 
 
 @pytest.mark.parametrize("changes", [{"both_ways": True}, {"transport": "udp"}, {"hops_back": ["n4_to_r2"]},

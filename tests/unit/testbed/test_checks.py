@@ -204,6 +204,17 @@ def test_a_packet_that_nobody_cuts_is_as_large_as_all_its_frames(findings, files
     assert findings("queues", files)[0][0] == level
 
 
+@pytest.mark.parametrize("share, level", [(1, "ok"), (8, "ok"), (64, "invalid"), (0.5, "invalid")])
+def test_packets_that_nobody_cuts_are_timed_once(findings, files, share, level):
+    """47 segments at most; more packets than segments there are none."""
+    _uncut(files, 10)
+    sojourn, spread = files["sojourn"], files["sojourn_hist"]
+    files["sojourn"] = sojourn.assign(packets=sojourn["packets"] / share)
+    files["sojourn_hist"] = spread.assign(packets=spread["packets"] / share)
+    files["queue"]["drops"] //= 10
+    assert findings("instruments", files)[0][0] == level
+
+
 def test_where_nobody_is_to_cut_all_interfaces_say_so(findings, files):
     _uncut(files, 10)
     files["checks.json"]["offloads"]["r1/r1-eth0"]["tso"] = False

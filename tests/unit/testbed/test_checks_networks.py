@@ -277,6 +277,15 @@ def test_a_datagram_waits_for_a_frame_of_each_link(findings, files):
     assert {level for level, _ in findings("one_way", files)} == {"ok"}
 
 
+@pytest.mark.parametrize("shaper, level", [(True, "ok"), (False, "suspect")])
+def test_a_datagram_takes_no_time_on_the_wire_behind_a_shaper(findings, files, shaper, level):
+    """Where it does, each takes 81 ms more than it took."""
+    bad_senders.delays()(files)
+    link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
+    link.update(shaper=shaper, rate_bps=link["rate_bps"] // 1000)
+    assert {level for level, _ in findings("one_way", files)} == {level}
+
+
 @pytest.mark.parametrize("stop_s, level", [(30, "ok"), (20, "suspect")])
 def test_a_datagram_that_waits_when_records_end_waits_for_a_full_queue(findings, files, stop_s, level):
     bad_senders.delays(delay_max_us=250_000)(files)

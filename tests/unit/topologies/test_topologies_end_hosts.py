@@ -196,6 +196,15 @@ def test_where_single_segments_are_looked_at_somebody_has_to_cut(changes, what):
     assert problem.value.field == "offloads"
 
 
+@pytest.mark.parametrize("kind", ["cake", "dualpi2"])
+def test_a_queue_that_cuts_does_not_go_with_packets_that_nobody_cuts(kind):
+    plain = topologies.resolve(SECTION)
+    network = plain.changed(links=[plain.links[0].changed(queue=kind), *plain.links[1:]])
+    with pytest.raises(fields.FieldError, match=f"uncut: {plain.links[0].name} has {kind}, which cuts packets"):
+        end_hosts.apply(fields.decode(end_hosts.HostsSection, {"offloads": "uncut"}), network)
+    end_hosts.apply(fields.decode(end_hosts.HostsSection, {"offloads": "gso"}), network)
+
+
 def test_a_host_that_merges_receives_on_the_other_end_of_a_veth():
     """Under the address of the interface that it sends on; routers' wires stay IFBs."""
     network = Recorded(built(offloads="gso+gro", coalescing_us=50))

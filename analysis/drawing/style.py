@@ -39,7 +39,7 @@ def direction(link: str) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number to so many significant digits or more, never with rounded integers."""
+    """A number with at least so many significant digits; all digits before the point stay as they are."""
     if value == 0:
         return "0"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"

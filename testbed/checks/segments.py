@@ -11,8 +11,8 @@ from testbed.checks._sockets import ends_of
 if TYPE_CHECKING:
     import pandas as pd
 
-#: in a window of so many bytes one segment may be shorter, where TCP hands over several at once: a write has as many
-#: bytes, and pieces of memory for one packet end before the last segment is full (docs/reference/greedy.md)
+#: A write has so many bytes. Where TCP hands over several segments at once, the last one of a write may not be full
+#: (docs/reference/greedy.md).
 _SHORT_IN_BYTES = 1 << 20
 _COLUMNS = ["node", "src", "sport", "dst", "dport", "state", "mss", "unacked"]
 
@@ -44,7 +44,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _judged(component: str, given: int, values: pd.Series, exact: bool, words: str, short: int) -> Finding:
-    """short: so many segments that are not full are allowed beside the given number."""
+    """short: how many segments that are not full there may be beside the given number."""
     if values.empty:
         return Finding("suspect", f"{component}: no sender was sampled: the {words} are not known")
     wrong = values[(values != given) if exact else (values > given + short)]

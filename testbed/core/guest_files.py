@@ -233,7 +233,9 @@ class ProgramAccount(Record):
     delivered_us: Mapping[str, int] = {}
     #: of programs that count: {flow: what its sender wrote}
     sent_bytes: Mapping[str, int] = {}
-    #: of iperf3: {flow: over how long its sender counted that}
+    #: of iperf3: {flow: what its receiver read}
+    received_bytes: Mapping[str, int] = {}
+    #: of iperf3: {flow: over how long the flow's end in this account counted that}
     counted_us: Mapping[str, int] = {}
     ends = ListOf(FlowEnd, ())
 

@@ -46,6 +46,8 @@ def test_iperf3_limits_the_window_and_may_begin_a_round_trip_late(run_scenario):
         received[nagle], = (sum(one["received_bytes"].values()) for one in accounts if one["received_bytes"])
         (sent, us), = ((one["sent_bytes"]["1"], one["counted_us"]["1"]) for one in accounts if one["sent_bytes"])
         assert metrics(finished)["written_rate", "all"] == pytest.approx(8 * sent / us)
+        assert metrics(finished)["read_rate", "all"] == pytest.approx(
+            finished.json("raw/iperf3-flow1.json")["end"]["sum_received"]["bits_per_second"] / 1e6)
     assert received[False] - received[True] == pytest.approx(14_480 * 240 / 200, abs=2 * 1448)
 
 

@@ -10,7 +10,7 @@ job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "rec
 preloaded one knows, is there where no more may be in flight.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
 with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `counted_us` says over how long
-a sender counted what it wrote, as it says itself. Its `ends` say of each flow which
+a sender counted what it wrote, or a receiver what it read, as they say themselves. Its `ends` say of each flow which
 congestion control iperf3 reports and, where it is preloaded, which one its data connection was born with, and what the
 receiver found in the payload.
 """
@@ -157,9 +157,9 @@ class Children:
         return {flow: sums[which]["bytes"] for (flow, of), sums in sorted(self._ended.items()) if of == role}
 
     def counted_us(self) -> dict[int, int]:
-        """{flow: over how long its sender counted}"""
-        return {flow: round(sums["sum_sent"]["seconds"] * 1e6)
-                for (flow, role), sums in sorted(self._ended.items()) if role == "client"}
+        """{flow: over how long its end at this node counted}"""
+        return {flow: round((sums["sum_sent"] if role == "client" else sums["sum_received"])["seconds"] * 1e6)
+                for (flow, role), sums in sorted(self._ended.items())}
 
     def ends(self) -> list[dict[str, object]]:
         """What the children's ends of the flows used and found, for the account."""

@@ -52,6 +52,13 @@ def test_output_of_iperf3_is_kept_and_its_sums_are_told(children, tmp_path):
     assert running.transferred("server", "sum_received") == {}
 
 
+def test_a_receiver_counts_its_own_time(children):
+    running = children("""echo '{"end": {"sum_received": {"bytes": 7, "seconds": 1.75}}}'""")
+    running.start(2, "server", [])
+    running.watch()
+    assert running.transferred("server", "sum_received") == {2: 7} and running.counted_us() == {2: 1_750_000}
+
+
 @pytest.mark.parametrize("script, words", [
     ("""echo '{"end": {}, "error": "unable to connect: refused"}'; exit 1""",
      "iperf3 server of flow 3: unable to connect: refused; exit status 1"),

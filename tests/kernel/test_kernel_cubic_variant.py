@@ -31,8 +31,8 @@ def windows(request, run_scenario):
 
 
 def test_without_choices_it_is_the_kernels_cubic(windows, tmp_path):
-    """HyStart ends slow start, losses and timeouts reduce, pauses shift the epoch. Windows differ by three segments at most:
-    the kernel's cube root is an approximation, and ours is not."""
+    """HyStart ends slow start, losses and timeouts reduce, pauses shift the epoch. Windows differ by three segments at
+    most: the kernel's cube root is an approximation, and ours is not."""
     (tmp_path / "plain.yaml").write_text(
         f"title: no choice\nkernel_cca: cubic_variant\nmodule: {MODULES}/tcp_cubic_variant\n")
     kernels, ours = windows("cubic"), windows(str(tmp_path / "plain.yaml"))

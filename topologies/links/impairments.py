@@ -115,15 +115,13 @@ def check(link: "Link") -> None:
     if len(delaying) > 1 or delaying and changing:
         raise FieldError(delaying[-1], f"not together with {delaying[0] if len(delaying) > 1 else changing}: one thing "
                                        "at a time changes the delay of a wire")
-    if link.reorder is not None and link.reorder.displacement:
-        for other in ("trace", "schedule"):
-            if link.trace if other == "trace" else any(one.rate_bps or one.walk for one in link.schedule or ()):
-                raise FieldError("reorder.displacement", f"not together with a {other} that changes the rate, and with "
-                                                         "it the time of a packet; early expected")
-    if link.shaper:
-        for other in ("trace", "schedule"):
-            if link.trace if other == "trace" else any(one.rate_bps or one.walk for one in link.schedule or ()):
-                raise FieldError("shaper", f"not together with a {other} that changes the rate")
+    changing_rate = ("trace" if link.trace else
+                     "schedule" if any(entry.rate_bps or entry.walk for entry in link.schedule or ()) else "")
+    if changing_rate and link.reorder is not None and link.reorder.displacement:
+        raise FieldError("reorder.displacement", f"not together with a {changing_rate} that changes the rate, and with "
+                                                 "it the time of a packet; early expected")
+    if changing_rate and link.shaper:
+        raise FieldError("shaper", f"not together with a {changing_rate} that changes the rate")
     losing = [name for name, there in (
         ("loss", link.loss_percent or any(entry.loss_percent for entry in link.schedule or ())),
         ("loss_model", link.loss_model), ("lose_segments", link.lose_segments), ("policer", link.policer)) if there]

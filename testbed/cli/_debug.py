@@ -13,7 +13,7 @@ from testbed.cli._experiment import Asked
 from testbed.cli._kernels import Level
 from testbed.cli._parser import Container
 from testbed.core import units
-from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.errors import RunFailed, UsageError
 from testbed.runs import run
 from testbed.runs.engine import OnProgress
 from testbed.runs.store import Store, results_dir
@@ -98,8 +98,7 @@ def main(asked: Asked, levels: list[Level], stop: Stop) -> int:
                               min(os.sched_getaffinity(0)), _steps())
     folder = store.run_dir(plan.id)
     if outcome.error:
-        kind = EnvironmentProblem if outcome.of_machine else RunFailed
-        raise kind(f"{outcome.error}; its log is in {folder}")
+        raise RunFailed(f"{outcome.error}; its log is in {folder}")
     print(f"{folder}: finished, {outcome.verdict}")
     if stop.functions:
         print(f"calls: {folder / CALLS}")

@@ -8,7 +8,6 @@ metrics are made of the sealed folder and can be made again.
 from __future__ import annotations
 
 import dataclasses
-import errno
 import pathlib
 import resource
 import shutil
@@ -18,7 +17,7 @@ from collections.abc import Callable
 
 import traffic
 from testbed.core import derived, environment
-from testbed.core.errors import EnvironmentProblem, RunFailed, TestbedError, what_failed
+from testbed.core.errors import RunFailed, TestbedError, what_failed
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
 from testbed.runs.engine import EngineBase, OnProgress, traffic_context
@@ -46,8 +45,6 @@ class Outcome:
     was_there: bool = False
     #: memory of its guest, if that is more than the job allows: then nothing was done
     needs_mb: int = 0
-    #: the error is one of this machine, such as a full disk
-    of_machine: bool = False
 
 
 def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path, cpu: int,
@@ -63,7 +60,6 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             return Outcome(plan.id, verdict=read_verdict(store.run_dir(plan.id)), was_there=True)
         stopwatch = _Stopwatch(on_progress)
         error: str | None = None
-        of_machine = False
         record: dict[str, object] = {"schema": SCHEMA, "id": plan.id, "status": "failed", "error": None,
                                      "virtual_s": plan.timing.duration_us / 1e6}
         plan.write(folder)
@@ -80,9 +76,8 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             engine.run(plan, work_dir, folder, cpu, stopwatch)
             record["status"] = "finished"
         except (TestbedError, FieldError) as problem:
-            error, of_machine = str(problem), isinstance(problem, EnvironmentProblem)
+            error = str(problem)
         except OSError as problem:
-            of_machine = problem.errno in (errno.ENOSPC, errno.EDQUOT)
             error = what_failed(problem)
         except Exception as problem:            # a defect of ours: the run is kept, with where it happened
             error = f"{stopwatch.phase}: {type(problem).__name__}: {problem}"
@@ -98,7 +93,7 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
                       largest_process_bytes=1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
         sealed = store.seal(folder, plan.id, record)
     if error:
-        return Outcome(plan.id, error=error, of_machine=of_machine)
+        return Outcome(plan.id, error=error)
     on_progress("judge", 0)
     return Outcome(plan.id, verdict=judge_and_measure(sealed))
 

@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             evidence.timing.duration_us),
              *_changed(devices, late, network.links), *_wrong_mtus(devices, network.links),
              *_wrong_segments(devices, network),
-             *_wrong_windows(windows, network.nodes),
+             *_wrong_windows(windows, network.nodes), *_wrong_acks(measured.quickack, network.nodes),
              *_wrong_thresholds(measured.initial_ssthresh, network.nodes)]
     yield from (Finding("invalid", message) for message in dict.fromkeys(wrong))
     yield from _coarse(network.links)
@@ -139,6 +139,12 @@ def _wrong_windows(windows: Mapping[str, Sequence[int]], nodes: Sequence[Node]) 
         if node.initcwnd is not None and list(found) != [node.initcwnd]:
             yield (f"{node.name}: connections begin with {', '.join(map(str, found)) or 'no known number of'} "
                    f"segments, not {node.initcwnd}")
+
+
+def _wrong_acks(found: Mapping[str, Sequence[int]], nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        if node.initcwnd is not None and list(found.get(node.name, [0])) != [int(node.quickack)]:
+            yield f"{node.name}: its ACKs are {'delayed' if node.quickack else 'not delayed'}"
 
 
 def _wrong_thresholds(found: Mapping[str, Mapping[str, int]], nodes: Sequence[Node]) -> Iterator[str]:

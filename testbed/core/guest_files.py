@@ -154,6 +154,8 @@ class Checks(Record):
     devices = MapOf(Device, {})
     #: {node: windows in segments of its routes}
     initcwnd: Mapping[str, Sequence[int]] = {}
+    #: {node: of its routes, 1 where every segment is acknowledged at once}
+    quickack: Mapping[str, Sequence[int]] = {}
     #: {node: {address: threshold in segments with which a connection there began}}
     initial_ssthresh: Mapping[str, Mapping[str, int]] = {}
     #: {node: {name: value}}: as they were to be, and as they were read back

@@ -17,7 +17,7 @@ _RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC, _RTM_GETTCLASS = 18, 26, 38, 42
 # sizes of struct ifinfomsg, rtmsg, tcmsg
 _IFINFOMSG, _RTMSG, _TCMSG = 16, 12, 20
 _IFLA_IFNAME, _IFLA_MTU, _IFLA_GSO_MAX_SEGS = 3, 4, 40
-_RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND = 5, 8, 11
+_RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND, _RTAX_QUICKACK = 5, 8, 11, 15
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 #: whose parameters are those of their classes
 _WITH_CLASSES = ("htb",)
@@ -32,16 +32,19 @@ class Device(TypedDict):
 
 
 class Found(NamedTuple):
-    """devices: {"node/device": what the kernel says of it}; initcwnd: {node: windows} of the routes with a gateway, in
-    order and each value once; 0 where a route has none of its own."""
+    """devices: {"node/device": what the kernel says of it}. Of the routes with a gateway {node: values}, in order and each
+    value once, and 0 where a route has none of its own: initial windows in segments; quickack, 1 where every segment is
+    acknowledged at once."""
     devices: dict[str, Device]
     initcwnd: dict[str, list[int]]
+    quickack: dict[str, list[int]]
 
 
 def read(network: Network) -> Found:
     """Of all nodes."""
     devices: dict[str, Device] = {}
     windows: dict[str, list[int]] = {}
+    quick: dict[str, list[int]] = {}
     family = socket.AF_INET6 if network.description.ip_version == 6 else socket.AF_INET
     for node in network.node_names():
         with network.in_namespace(node):
@@ -60,8 +63,10 @@ def read(network: Network) -> Found:
                 for _, handle, kind, options in _qdiscs(asking, _RTM_GETTCLASS, index):
                     if kind in _WITH_CLASSES:
                         devices[names[index]]["qdiscs"].setdefault(handle, f"{kind} class {options}")
-            windows[node] = sorted(set(_windows(asking, family)))
-    return Found(devices, windows)
+            metrics = list(_metrics(asking, family))
+            windows[node], quick[node] = ([*sorted({one.get(kind, 0) for one in metrics})]
+                                          for kind in (_RTAX_INITCWND, _RTAX_QUICKACK))
+    return Found(devices, windows, quick)
 
 
 def _links(asking: socket.socket) -> Iterator[tuple[int, str, int, int]]:
@@ -84,14 +89,14 @@ def _qdiscs(asking: socket.socket, what: int = _RTM_GETQDISC, of_index: int = 0)
                    found.get(_TCA_OPTIONS, b"").hex())
 
 
-def _windows(asking: socket.socket, family: int) -> Iterator[int]:
-    """Initial congestion windows of the routes with a gateway."""
+def _metrics(asking: socket.socket, family: int) -> Iterator[dict[int, int]]:
+    """{number of a metric: value} of each route with a gateway."""
     for body in _dump(asking, _RTM_GETROUTE, struct.pack("=B11x", family)):
         found = {kind: (at, size) for kind, at, size in attributes(body, _RTMSG, len(body))}
         if _RTA_GATEWAY in found:
             at, size = found.get(_RTA_METRICS, (0, 0))
-            metrics = {kind: body[where:where + 4] for kind, where, _ in attributes(body, at, at + size)}
-            yield int.from_bytes(metrics.get(_RTAX_INITCWND, b""), "little")
+            yield {kind: int.from_bytes(body[where:where + 4], "little")
+                   for kind, where, _ in attributes(body, at, at + size)}
 
 
 def _dump(asking: socket.socket, kind: int, body: bytes) -> Iterator[bytes]:

@@ -64,6 +64,7 @@ def read(network: Network, before: Before, modules: Sequence[str] = ()) -> dict[
         "parameters": _flat({name: (values, congestion_controls.read_parameters(name))
                              for name, values in before.parameters.items()}),
         "initcwnd": (was.initcwnd, now.initcwnd),
+        "quickack": (was.quickack, now.quickack),
         "gso_max_segs": ({name: one["gso_max_segs"] for name, one in was.devices.items()},
                          {name: one["gso_max_segs"] for name, one in now.devices.items()}),
         "mtu": ({name: one["mtu"] for name, one in was.devices.items()},

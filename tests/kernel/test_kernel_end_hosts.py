@@ -136,6 +136,16 @@ def test_hosts_of_a_run(run_scenario):
     assert rtts[0] != rtts[1]
 
 
+@pytest.mark.parametrize("delayed, share", [(True, 0.5), (False, 1.0)])
+def test_acknowledgements_are_delayed_or_not(run_scenario, delayed, share):
+    """An ACK for every second segment, or for each."""
+    run = run_scenario(small_scenario(**{"traffic.tool": "sockets", "timing.test": "1 s",
+                                         "hosts": {"delayed_acks": delayed}}), "reno")
+    sent = {name: counts["sent_packets"] for name, counts in run.json("raw/counters.json")["drained"].items()}
+    assert sent["left_to_right"] / sent["right_to_left"] == pytest.approx(share, abs=0.05)
+    assert not [one for one in run.json("verdict.json")["reasons"] if one["check"] == "devices"]
+
+
 def test_connections_of_a_host_that_begin_without_slow_start(run_scenario):
     """n4 begins at its threshold and grows by a segment per round trip, n5 doubles; the verdict has tried it."""
     tree = small_scenario(**{"traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1", "n5->n1"]},

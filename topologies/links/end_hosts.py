@@ -33,6 +33,8 @@ class HostsSection:
     sack: int = fields.count(default=1, most=1)
     slow_start_after_idle: int = fields.count(default=1, most=1)
     initcwnd: int = fields.count(default=10, least=1, most=_MOST_INITCWND)
+    #: no: every segment is acknowledged at once
+    delayed_acks: bool = fields.flag(default=True)
     #: {host: segments} of those whose connections do not begin in slow start
     initial_ssthresh: dict[str, int] | None = fields.mapping(
         fields.count(least=2, most=_MOST_SSTHRESH), keys=r"n[0-9]{1,6}", example="n4", default=None)
@@ -115,7 +117,7 @@ def _can_be_uncut(network: Network) -> None:
 
 
 def _of_host(hosts: HostsSection, node: Node) -> Node:
-    changed = node.changed(initcwnd=hosts.initcwnd, gso=hosts.offloads != "none",
+    changed = node.changed(initcwnd=hosts.initcwnd, quickack=not hosts.delayed_acks, gso=hosts.offloads != "none",
                            wakeup_cost_us=hosts.wakeup_cost_us)
     threshold = (hosts.initial_ssthresh or {}).get(node.name)
     return changed if threshold is None else changed.changed(initial_ssthresh=threshold)

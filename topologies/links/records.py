@@ -31,6 +31,8 @@ class Node(Record):
     #: of hosts; None of other nodes
     initcwnd: int | None = None
     initial_ssthresh: int | None = None
+    #: whether it acknowledges every segment at once
+    quickack: bool = False
     gso: bool = True
     wakeup_cost_us: int = 0
 

@@ -232,6 +232,7 @@ class Network:
             lines += self._radios.lines(node)
         lines += neighbours(node.neighbours)
         window = f" initcwnd {node.initcwnd}" if node.initcwnd is not None else ""
+        window += " quickack 1" if node.quickack else ""
         # locked: no connection changes it (testbed/guest/thresholds.py makes TCP look at it)
         window += f" ssthresh lock {node.initial_ssthresh}" if node.initial_ssthresh is not None else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"

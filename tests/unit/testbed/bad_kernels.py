@@ -28,6 +28,7 @@ CHECKS = [
         "right_to_left: red marks with a probability of at most 0.0186, not 0.02"),
     Bad("devices", "another initial window", at("checks.json", "initcwnd", "n1", [3]), "invalid",
         "n1: connections begin with 3 segments, not 10"),
+    Bad("devices", "ACKs at once", at("checks.json", "quickack", "n1", [1]), "invalid", "n1: its ACKs are not delayed"),
     Bad("devices", "another initial threshold", with_threshold({"10.0.1.1": 2**31 - 1}), "invalid",
         "n2: a connection to 10.0.1.1 began with a slow-start threshold of 2147483647 segments, not 10"),
     Bad("devices", "threshold not tried", with_threshold({}), "invalid",

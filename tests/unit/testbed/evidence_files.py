@@ -140,6 +140,7 @@ def _checks(network, wanted):
         "devices": {place: {"mtu": 1500, "gso_max_segs": 1 if place[:3] in ("n1/", "n2/") else 65535, "qdiscs": qdiscs}
                     for place, qdiscs in kernel_options.devices(network["links"]).items()},
         "initcwnd": {"n1": [10], "n2": [10], "r1": [0], "r2": [0]},
+        "quickack": {"n1": [0], "n2": [0], "r1": [0], "r2": [0]},
         "timer_period_us": 0, "jiffy_us": 1000, "tainted": 4096,
         "sysctls_wanted": wanted,
         "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}

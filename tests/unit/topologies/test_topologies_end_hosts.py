@@ -152,6 +152,12 @@ def test_hosts_get_their_window_with_the_route_and_routers_do_not():
     assert not [line for line in network.lines("r1") if "initcwnd" in line]
 
 
+def test_hosts_acknowledge_at_once_by_their_routes():
+    network = Recorded(built(delayed_acks=False))
+    assert "route add default via 10.0.2.2 dev n1-eth0 initcwnd 10 quickack 1" in network.lines("n1")
+    assert not [line for line in network.lines("r1") if "quickack" in line]
+
+
 def test_a_threshold_comes_with_the_route_that_no_connection_may_change():
     network = Recorded(built(initial_ssthresh={"n1": 12}))
     assert "route add default via 10.0.2.2 dev n1-eth0 initcwnd 10 ssthresh lock 12" in network.lines("n1")

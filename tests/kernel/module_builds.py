@@ -20,7 +20,7 @@ MODULES = pathlib.Path(__file__).parents[2] / "kernel-modules"
 NAMES = {"tcp_bbr_ietf": "bbr_ietf", "tcp_libra": "libra", "tcp_tahoe": "tahoe",
          "tcp_reno_classic": "reno_classic", "tcp_dctcp_l4s": "dctcp_l4s",
          "tcp_cubic_variant": "cubic_variant", "tcp_highspeed_floor": "highspeed_floor",
-         "tcp_reno_instant": "reno_instant"}
+         "tcp_reno_instant": "reno_instant", "tcp_dctcp_instant": "dctcp_instant"}
 _BUILD_PRODUCTS = ("*.o", "*.ko", "*.mod", "*.mod.c", "*.cmd", "Module.symvers", "modules.order")
 
 

@@ -136,13 +136,13 @@ def test_hosts_of_a_run(run_scenario):
     assert rtts[0] != rtts[1]
 
 
-@pytest.mark.parametrize("delayed, share", [(True, 0.5), (False, 1.0)])
-def test_acknowledgements_are_delayed_or_not(run_scenario, delayed, share):
-    """An ACK for every second segment, or for each."""
+@pytest.mark.parametrize("delayed, least, most", [(True, 0.5, 0.65), (False, 0.95, 1.0)])
+def test_acknowledgements_are_delayed_or_not(run_scenario, delayed, least, most):
+    """An ACK for every second segment, but for the first ones, or for each."""
     run = run_scenario(small_scenario(**{"traffic.tool": "sockets", "timing.test": "1 s",
                                          "hosts": {"delayed_acks": delayed}}), "reno")
     sent = {name: counts["sent_packets"] for name, counts in run.json("raw/counters.json")["drained"].items()}
-    assert sent["left_to_right"] / sent["right_to_left"] == pytest.approx(share, abs=0.05)
+    assert least < sent["left_to_right"] / sent["right_to_left"] <= most
     assert not [one for one in run.json("verdict.json")["reasons"] if one["check"] == "devices"]
 
 

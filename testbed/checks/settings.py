@@ -8,8 +8,8 @@ from testbed.core.guest_files import Late
 NEEDS = ("kernel",)
 #: sections of late.json that this check has; qdiscs may change as a schedule says (devices.py)
 _LATE = {"sysctls": "", "machine_sysctls": "the kernel: ", "parameters": "module ", "offloads": "offloads of ",
-         "initcwnd": "initial window of routes of ", "quickack": "ACKs at once on routes of ", "gso_max_segs": "segments that TCP may hand over at once at ",
-         "mtu": "MTU of "}
+         "initcwnd": "initial window of routes of ", "quickack": "ACKs at once on routes of ",
+         "gso_max_segs": "segments that TCP may hand over at once at ", "mtu": "MTU of "}
 #: nodes named of those that have one setting changed
 _MOST_NAMED = 3
 

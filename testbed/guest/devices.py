@@ -32,9 +32,9 @@ class Device(TypedDict):
 
 
 class Found(NamedTuple):
-    """devices: {"node/device": what the kernel says of it}. Of the routes with a gateway {node: values}, in order and each
-    value once, and 0 where a route has none of its own: initial windows in segments; quickack, 1 where every segment is
-    acknowledged at once."""
+    """devices: {"node/device": what the kernel says of it}. Of the routes with a gateway {node: values}, in order and
+    each value once, and 0 where a route has none of its own: initial windows in segments; quickack, 1 where every
+    segment is acknowledged at once."""
     devices: dict[str, Device]
     initcwnd: dict[str, list[int]]
     quickack: dict[str, list[int]]

@@ -63,7 +63,8 @@ def refused(load, text=TEXT, error=ScenarioError, **options):
 
 #: as Linux has them, without what is a model of hosts
 PLAIN_HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "initcwnd": 10, "delayed_acks": True, "qdisc": "link",
-               "offloads": "none", "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "wakeup_cost_us": 0, "sysctls": {}}
+               "offloads": "none", "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "wakeup_cost_us": 0,
+               "sysctls": {}}
 
 
 def network_of(scenario):

@@ -110,10 +110,14 @@ typedef void (*send_ack_with_flags_t)(struct sock *sk, u32 rcv_nxt, u16 flags);
 /* the third argument came in the midst of stable series */
 static void send_ack(struct sock *sk, u32 rcv_nxt)
 {
-	if (__builtin_types_compatible_p(typeof(&__tcp_send_ack), send_ack_t))
-		((send_ack_t)(void *)__tcp_send_ack)(sk, rcv_nxt);
+	void *function = __tcp_send_ack;
+	send_ack_with_flags_t with_flags = function;
+	send_ack_t plain = function;
+
+	if (__builtin_types_compatible_p(typeof(__tcp_send_ack) *, send_ack_t))
+		plain(sk, rcv_nxt);
 	else
-		((send_ack_with_flags_t)(void *)__tcp_send_ack)(sk, rcv_nxt, 0);
+		with_flags(sk, rcv_nxt, 0);
 }
 
 /* An ACK stands for segments that are all marked, or all not (RFC 8257, 3.2) */
